@@ -1,0 +1,230 @@
+"""What was measured, as types: one record a request, a point, a launch, a probe and a run.
+
+Records say what happened and nothing of what it means: verdicts and decisions are computed from
+them (`autotune.probe.verdict`, `autotune.decide`), at any time and with the same result.
+Times are seconds; a field without a unit in its name is a count or a name.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from autotune.decisions.schema import Count, DecisionKey, Scope
+
+SCHEMA_VERSION = 1
+
+LaunchStatus = Literal[
+    "ok",
+    "unsupported",
+    "launch_failed",
+    "oom",
+    "ready_timeout",
+    "wrong_backend",
+    "crashed",
+]
+PointStatus = Literal[
+    "ok",
+    "crashed",
+    "stalled",
+    "request_errors",
+    "not_steady",
+    "concurrency_not_reached",
+    "length_mismatch",
+]
+RequestOutcome = Literal["ok", "http_error", "timeout", "connection", "bad_stream", "empty"]
+ProbeMode = Literal["single", "loaded"]
+
+
+class MeasurementWarning(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Something a reader must know about a figure that stands: data, not prose in a log."""
+
+    code: str
+    observed: str
+    threshold: str
+    remedy: str
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An engine's backend with the arguments and environment that it is launched with."""
+
+    name: str
+    engine: str
+    backend: str
+    arguments: tuple[str, ...] = ()
+    environment: dict[str, str] = {}
+
+
+class RequestRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One request of the measured run (warm-up requests aren't recorded).
+
+    All ``*_at_s`` stamps share one monotonic clock whose zero is the point's first dispatch.
+    ``chunk_at_s`` holds the arrival of every chunk that carried a token, of any channel.
+    Token counts come from the server's ``usage``; ``None`` where it sent none.
+    """
+
+    index: int
+    outcome: RequestOutcome
+    sent_at_s: float
+    ended_at_s: float
+    chunk_at_s: tuple[float, ...] = ()
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    finish_reason: str | None = None
+    error: str | None = None
+
+
+class Distribution(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A per-request figure over a point's window, in seconds.
+
+    A percentile is ``None`` where ``n`` can't carry it: p90 needs 29 values, p95 59, p99 299.
+    ``mean`` or ``p50`` is ``None`` only in an imported table that didn't publish it.
+    """
+
+    n: int | None = None
+    mean: float | None = None
+    p50: float | None = None
+    p90: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+
+
+class PointFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A point's figures over its measuring window; ``docs/metrics.md`` defines each.
+
+    ``None`` means not measured (an imported table without that column), never zero.
+    """
+
+    output_tokens_per_s: float | None = None
+    total_tokens_per_s: float | None = None
+    requests_per_s: float | None = None
+    whole_run_output_tokens_per_s: float | None = None
+    achieved_concurrency: float | None = None
+    peak_streaming: int | None = None
+    window_s: float | None = None
+    input_tokens_mean: float | None = None
+    output_tokens_mean: float | None = None
+    cached_tokens_mean: float | None = None
+    ttft_s: Distribution = Distribution()
+    latency_s: Distribution = Distribution()
+    tpot_s: Distribution = Distribution()
+    itl_s: Distribution = Distribution()
+
+
+class PointRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One (candidate, round, concurrency). ``figures`` is ``None`` where nothing was measured.
+
+    ``status`` is ``ok`` or the named failure, then with the evidence in ``reason``; a point
+    that isn't ``ok`` may carry figures but takes no part in a decision.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    candidate: str
+    round: Count
+    concurrency: Count
+    status: PointStatus
+    reason: str | None = None
+    attempts: int = 1
+    started_at: str | None = None
+    workload_digest: str | None = None
+    requests_sent: int | None = None
+    requests_ok: int | None = None
+    figures: PointFigures | None = None
+    warnings: tuple[MeasurementWarning, ...] = ()
+    requests_sha256: str | None = None
+
+
+class LaunchRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One server start of one candidate, written when the launch is over.
+
+    ``ready_s`` is the time from process start to the first generated token, ``None`` if there
+    was none. ``environment`` holds what we set, secrets left out. ``log_tail`` is kept where
+    the status isn't ``ok``.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    candidate: str
+    round: Count
+    position: int
+    status: LaunchStatus
+    reason: str | None = None
+    command: tuple[str, ...] = ()
+    environment: dict[str, str] = {}
+    started_at: str | None = None
+    ended_at: str | None = None
+    ready_s: float | None = None
+    resolved_backend: str | None = None
+    log_tail: tuple[str, ...] = ()
+
+
+class ProbeAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One answer at temperature 0: asked alone (``single``) or among others (``loaded``)."""
+
+    prompt: str
+    mode: ProbeMode
+    repeat: int
+    outcome: RequestOutcome
+    text: str
+    output_tokens: int | None = None
+    finish_reason: str | None = None
+    error: str | None = None
+
+
+class ProbeRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All probe answers of one launch; ``prompts_digest`` names the prompt set."""
+
+    schema_version: int = SCHEMA_VERSION
+    candidate: str
+    round: Count
+    prompts_digest: str
+    max_tokens: int
+    answers: tuple[ProbeAnswer, ...]
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The decision rule's settings, frozen with the run; ``docs/decisions.md`` explains each.
+
+    ``delta`` is the smallest difference worth a change (0.02 = 2%), ``alpha`` the chance of a
+    false claim over the whole run, ``floor`` the share of the best throughput that the choice
+    must reach at each concurrency. ``weights`` are per concurrency and sum to 1.
+    """
+
+    rounds: Count = 3
+    delta: float = 0.02
+    alpha: float = 0.05
+    floor: float = 0.9
+    weights: dict[int, float] = {}
+    min_agreement: float = 0.5
+    max_disagreement: float = 0.1
+
+
+class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What each point asks of the server; ``digest`` is equal only for equal workloads."""
+
+    digest: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    prompts: str | None = None
+
+
+class RunRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a run folder is about: all that a decision needs beside launches, points, probes.
+
+    Written once, before anything is measured. ``source`` is where an imported table was
+    published.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["sweep", "import"]
+    name: str
+    created_at: str
+    key: DecisionKey
+    scope: Scope
+    candidates: tuple[Candidate, ...]
+    concurrencies: tuple[Count, ...]
+    rule: Rule
+    workload: Workload
+    reference: str | None = None
+    incumbent: str | None = None
+    config_digest: str | None = None
+    source: str | None = None
