@@ -1,0 +1,94 @@
+"""What a config's values must satisfy beyond their types: names, roles, sums and ranges."""
+
+import difflib
+
+from autotune.config.schema import LoadConfig, ModelConfig, SweepConfig
+from autotune.decisions.schema import Geometry, check_name
+from autotune.errors import ConfigError
+
+
+def check_config(config: SweepConfig) -> None:
+    """Check what types can't say.
+
+    Raises:
+        UsageError: a value that can't be swept; the message starts with its key.
+    """
+    check_name("name", config.name)
+    check_name("engine.name", config.engine.name)
+    check_name("model.quantization", config.model.quantization)
+    check_name("parallel.a2a_backend", config.parallel.a2a_backend)
+    _check_model(config.model)
+    _check_candidates(config)
+    _check_load(config.load)
+    _check_decision(config)
+
+
+def _check_model(model: ModelConfig) -> None:
+    if (model.path is None) == (model.synthetic is None):
+        raise ConfigError("model: give exactly one of path and synthetic")
+    if model.architecture is not None:
+        check_name("model.architecture", model.architecture)
+    if model.geometry is not None:
+        Geometry.parse(model.geometry)
+
+
+def _check_candidates(config: SweepConfig) -> None:
+    candidates = config.candidate_list()
+    if not candidates:
+        raise ConfigError("candidates: the list is empty: name at least one backend")
+    names = [candidate.name for candidate in candidates]
+    for candidate in candidates:
+        check_name("candidates: backend", candidate.backend)
+        check_name("candidates: name", candidate.name)
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(
+                f"candidates: {name!r} is listed twice: give each its own name, e.g. "
+                f'{{ backend = "{name}", name = "{name}-b" }}'
+            )
+    for role, wanted in (("reference", config.reference), ("incumbent", config.incumbent)):
+        if wanted is not None and wanted not in names:
+            raise ConfigError(
+                f"{role}: {wanted!r} is not among the candidates ({', '.join(names)})"
+                f"{nearest(wanted, names)}"
+            )
+
+
+def _check_load(load: LoadConfig) -> None:
+    if not load.concurrency:
+        raise ConfigError("load.concurrency: the list is empty: name at least one, e.g. [1, 16]")
+    for concurrency in load.concurrency:
+        if load.concurrency.count(concurrency) > 1:
+            raise ConfigError(f"load.concurrency: {concurrency} is listed twice")
+        requests = max(load.min_requests, load.requests_per_slot * concurrency)
+        if requests < 2 * concurrency:
+            raise ConfigError(
+                f"load.requests_per_slot: {requests} requests at concurrency {concurrency} never "
+                "reach a steady state: send at least 2 per slot"
+            )
+
+
+def _check_decision(config: SweepConfig) -> None:
+    decision, probe = config.decision, config.probe
+    for key, value in (("delta", decision.delta), ("alpha", decision.alpha)):
+        if not 0 < value < 0.5:
+            raise ConfigError(f"decision.{key}: {value} must lie between 0 and 0.5")
+    if not 0 <= decision.floor <= 1:
+        raise ConfigError(f"decision.floor: {decision.floor} must lie between 0 and 1")
+    if decision.weights:
+        if len(decision.weights) != len(config.load.concurrency):
+            raise ConfigError(
+                f"decision.weights: {len(decision.weights)} weights for "
+                f"{len(config.load.concurrency)} concurrencies: give one each"
+            )
+        total = sum(decision.weights)
+        if min(decision.weights) < 0 or abs(total - 1) > 1e-6:
+            raise ConfigError(f"decision.weights: they sum to {total:g}: use shares that sum to 1")
+    if not 0 <= probe.max_disagreement <= probe.min_agreement <= 1:
+        raise ConfigError("probe: need 0 <= max_disagreement <= min_agreement <= 1")
+
+
+def nearest(word: str, known: list[str] | tuple[str, ...]) -> str:
+    """Return `` (did you mean ...?)`` where a known word is close, else nothing."""
+    close = difflib.get_close_matches(word, known, n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

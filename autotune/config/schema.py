@@ -1,0 +1,165 @@
+"""A sweep config as types: one struct a TOML table, defaults filled in.
+
+It only says what was asked. What an engine supports, and what a checkpoint holds, is found out
+later by who knows it (`autotune.engines`, `autotune.model`).
+"""
+
+from typing import Literal
+
+import msgspec
+
+from autotune.decisions.schema import Count, Positive
+from autotune.records.schema import Candidate, Rule
+
+
+class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which checkpoint is served. Exactly one of ``path`` and ``synthetic`` is given.
+
+    ``path`` is a folder with config.json, relative to the working directory. ``synthetic``
+    makes a small random checkpoint of that name from ``seed``. ``architecture`` and ``geometry``
+    are read from config.json; they are only needed where it doesn't say them.
+    """
+
+    path: str | None = None
+    synthetic: Literal["minimax-m2"] | None = None
+    seed: int = 0
+    quantization: str = "none"
+    architecture: str | None = None
+    geometry: str | None = None
+
+
+class EngineConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the server is launched, the same for every candidate.
+
+    ``launch_prefix`` goes before the command (``numactl ...``). ``extra_backends`` names
+    backends that this installation has beyond the ones autotune's catalog knows.
+    """
+
+    name: str
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    dtype: str = "auto"
+    arguments: tuple[str, ...] = ()
+    environment: dict[str, str] = {}
+    launch_prefix: tuple[str, ...] = ()
+    extra_backends: tuple[str, ...] = ()
+    ready_timeout_s: Positive = 600.0
+    stop_timeout_s: Positive = 20.0
+
+
+class ParallelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Sizes of tensor, expert and data parallelism, and the all-to-all backend."""
+
+    tp: Count = 1
+    ep: Count = 1
+    dp: Count = 1
+    a2a_backend: str = "none"
+    a2a_mode: str | None = None
+
+
+class CandidateConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A backend with what it is launched with beside the engine's common arguments."""
+
+    backend: str
+    name: str | None = None
+    arguments: tuple[str, ...] = ()
+    environment: dict[str, str] = {}
+
+
+class LoadConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What each point asks of the server.
+
+    A point sends ``max(min_requests, requests_per_slot * concurrency)`` requests. ``prompts`` is
+    a JSONL file used instead of random prompts of ``input_tokens`` tokens.
+    """
+
+    concurrency: tuple[Count, ...]
+    input_tokens: Count = 128
+    output_tokens: Count = 128
+    prompts: str | None = None
+    endpoint: Literal["completions", "chat"] = "completions"
+    requests_per_slot: Count = 10
+    min_requests: Count = 64
+    request_timeout_s: Positive = 600.0
+    seed: int = 0
+
+
+class ProbeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How correctness is asked for: at temperature 0, alone and at the highest concurrency.
+
+    A candidate passes if its answers agree with the reference's by at least ``min_agreement``
+    on average, and fails under ``max_disagreement``; ``docs/decisions.md`` explains why these
+    differ from 1 and 0.
+    """
+
+    max_tokens: Count = 32
+    long_prompt_tokens: Count = 512
+    min_agreement: float = 0.5
+    max_disagreement: float = 0.1
+
+
+class DecisionConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How sure a decision must be; see ``docs/decisions.md``.
+
+    ``weights`` gives one weight per concurrency, in the order of ``load.concurrency``; without
+    it all weigh the same. They must sum to 1.
+    """
+
+    rounds: Count = 3
+    delta: float = 0.02
+    alpha: float = 0.05
+    floor: float = 0.9
+    weights: tuple[float, ...] = ()
+
+
+class SweepConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A whole sweep.
+
+    ``reference`` names the candidate that is trusted to answer right, ``incumbent`` the one that
+    the engine's ``auto`` gives today.
+    """
+
+    name: str
+    candidates: tuple[str | CandidateConfig, ...]
+    reference: str
+    incumbent: str | None = None
+    model: ModelConfig
+    engine: EngineConfig
+    load: LoadConfig
+    parallel: ParallelConfig = ParallelConfig()
+    probe: ProbeConfig = ProbeConfig()
+    decision: DecisionConfig = DecisionConfig()
+
+    def candidate_list(self) -> tuple[Candidate, ...]:
+        """Return the candidates in the config's order, names filled in."""
+        return tuple(
+            Candidate(
+                name=given.name or given.backend,
+                engine=self.engine.name,
+                backend=given.backend,
+                arguments=given.arguments,
+                environment=given.environment,
+            )
+            for given in (
+                CandidateConfig(backend=entry) if isinstance(entry, str) else entry
+                for entry in self.candidates
+            )
+        )
+
+    def rule(self) -> Rule:
+        """Return the decision rule's settings, weights spread over the concurrencies."""
+        decision = self.decision
+        return Rule(
+            rounds=decision.rounds,
+            delta=decision.delta,
+            alpha=decision.alpha,
+            floor=decision.floor,
+            weights=dict(zip(self.load.concurrency, decision.weights, strict=True))
+            if decision.weights
+            else {},
+            min_agreement=self.probe.min_agreement,
+            max_disagreement=self.probe.max_disagreement,
+        )
+
+    def requests_at(self, concurrency: int) -> int:
+        """How many measured requests a point at ``concurrency`` sends."""
+        return max(self.load.min_requests, self.load.requests_per_slot * concurrency)
