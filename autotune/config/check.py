@@ -4,6 +4,7 @@ import difflib
 
 from autotune.config.schema import LoadConfig, ModelConfig, SweepConfig
 from autotune.decisions.schema import Geometry, check_name
+from autotune.environment import looks_secret
 from autotune.errors import ConfigError
 
 
@@ -18,6 +19,7 @@ def check_config(config: SweepConfig) -> None:
     check_name("model.quantization", config.model.quantization)
     check_name("parallel.a2a_backend", config.parallel.a2a_backend)
     _check_model(config.model)
+    _refuse_secrets(config)
     _check_candidates(config)
     _check_load(config.load)
     _check_decision(config)
@@ -30,6 +32,19 @@ def _check_model(model: ModelConfig) -> None:
         check_name("model.architecture", model.architecture)
     if model.geometry is not None:
         Geometry.parse(model.geometry)
+
+
+def _refuse_secrets(config: SweepConfig) -> None:
+    """A config is copied into its run folder and checked in: a secret in it would be published."""
+    names = [*config.engine.environment, *config.engine.arguments]
+    for candidate in config.candidate_list():
+        names += [*candidate.environment, *candidate.arguments]
+    for name in names:
+        if looks_secret(name):
+            raise ConfigError(
+                f"{name.partition('=')[0]}: looks like a secret, and a config is published with "
+                "its run: set it in the shell's environment instead, which servers inherit"
+            )
 
 
 def _check_candidates(config: SweepConfig) -> None:

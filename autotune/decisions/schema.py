@@ -129,7 +129,10 @@ class Interval(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ConcurrencyWinner(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The fastest admissible candidate at one concurrency; ``ratio_to_choice`` is 1.0 for the choice."""
+    """The fastest admissible candidate at one concurrency.
+
+    ``ratio_to_choice`` is 1.0 where that is the choice itself.
+    """
 
     concurrency: Count
     candidate: str

@@ -5,6 +5,7 @@ engines report health and die at the first request.
 """
 
 import asyncio
+import time
 from typing import Any
 
 import aiohttp
@@ -25,8 +26,8 @@ class NotReady(Exception):
 
 async def wait_until_ready(
     server: ServerProcess, command: Command, *, base_url: str, timeout_s: float
-) -> None:
-    """Return once the server has generated a token for our model.
+) -> float:
+    """Return the seconds from the process's start until it had generated a token for our model.
 
     Raises:
         NotReady: the process ended, another model answers on the port, the first request
@@ -37,6 +38,7 @@ async def wait_until_ready(
             async with aiohttp.ClientSession(trust_env=False) as session:
                 await _until_alive(session, server, command, base_url)
                 await _first_token(session, server, command, base_url)
+                return time.monotonic() - server.started_at
     except TimeoutError:
         raise NotReady(f"not ready after {timeout_s:g} s", timed_out=True) from None
 

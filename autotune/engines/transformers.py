@@ -6,7 +6,6 @@ candidate gets a checkpoint folder of its own: links to the shared files, and a 
 
 import importlib.metadata
 import json
-import os
 import re
 import shutil
 import sys
@@ -16,6 +15,7 @@ from typing import Any
 
 from autotune.config.schema import SweepConfig
 from autotune.engines.base import Command, Failure, LaunchSite, ServerTraits, Support
+from autotune.environment import usable_cores
 from autotune.errors import EngineError
 from autotune.model import ModelFacts
 from autotune.records.schema import Candidate
@@ -47,7 +47,10 @@ class TransformersEngine:
     def supports(
         self, candidate: Candidate, *, config: SweepConfig, device: str, model: ModelFacts
     ) -> Support:
-        """Refuse a backend whose catalog row needs another device."""
+        """Refuse more than one device, and a backend whose catalog row needs another one."""
+        parallel = config.parallel
+        if max(parallel.tp, parallel.ep, parallel.dp) > 1 or parallel.a2a_backend != "none":
+            return Support(False, "transformers serve is launched on one device: tp = ep = dp = 1")
         row = _catalog().get(candidate.backend)
         if row is not None and device not in row["devices"]:
             return Support(False, f"{candidate.backend} {row['needs']}; this run uses {device}")
@@ -70,7 +73,7 @@ class TransformersEngine:
             "TORCHINDUCTOR_CACHE_DIR": str(site.scratch / "inductor"),
             # The load client shares the cores: threads that spin while idle would starve it.
             "OMP_WAIT_POLICY": "passive",
-            "OMP_NUM_THREADS": str(_cores()),
+            "OMP_NUM_THREADS": str(usable_cores()),
             **config.engine.environment,
             **candidate.environment,
         }
@@ -120,7 +123,3 @@ def _executable() -> str:
     """The ``transformers`` command beside our own interpreter, else the one on the path."""
     beside = Path(sys.executable).parent / "transformers"
     return str(beside) if beside.is_file() else "transformers"
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

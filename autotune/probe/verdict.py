@@ -2,14 +2,30 @@
 
 Pure: records in, verdicts out. It reads agreement and loud ill health from greedy texts; it
 can't see a small loss of quality, and its reasons don't claim so.
+
+How it judges, in this order (``docs/decisions.md`` tells why):
+
+1. no answers, or no reference's answers to compare with: ``inconclusive``;
+2. a request that failed although the reference answered it: ``fail``;
+3. an answer that disagrees with the reference's *and* looks worse than anything the reference
+   wrote (replacement characters, one piece of text repeated): ``fail``;
+4. mean agreement below ``max_disagreement``: ``fail``;
+5. the reference doesn't repeat itself, so that nothing can be held against it: ``inconclusive``;
+6. answers to one prompt change under load where the reference's don't: ``inconclusive``;
+7. mean agreement of at least ``min_agreement``: ``pass``; between the two: ``inconclusive``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from statistics import fmean
 
 import msgspec
 
 from autotune.decisions.schema import Verdict
-from autotune.records.schema import ProbeRecord, Rule
+from autotune.probe.scoring import agreement, repetition_share, replacement_share
+from autotune.records.schema import ProbeAnswer, ProbeRecord, Rule
+
+# How much worse than the reference's worst answer a text must look to count as ill.
+_ILL_MARGIN = 0.2
 
 
 class CandidateVerdict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -17,6 +33,7 @@ class CandidateVerdict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
     ``agreement`` is the mean agreement with the reference's answers (1.0 = the same text),
     ``None`` where there was nothing to compare; ``answers`` counts the answers judged.
+    ``worst_prompt`` names the prompt of the answer that agrees least.
     """
 
     candidate: str
@@ -24,6 +41,17 @@ class CandidateVerdict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     reason: str
     agreement: float | None = None
     answers: int = 0
+    worst_prompt: str | None = None
+
+
+class _Reference(msgspec.Struct, frozen=True, kw_only=True):
+    """What the reference said: one text a prompt, and how well and how often it repeats it."""
+
+    texts: dict[str, str]
+    own_agreement: float
+    changes_under_load: int
+    replacement: float
+    repetition: float
 
 
 def judge_probes(
@@ -33,5 +61,147 @@ def judge_probes(
     reference: str | None,
     rule: Rule,
 ) -> dict[str, CandidateVerdict]:
-    """Return each candidate's verdict over all rounds so far."""
-    raise NotImplementedError
+    """Return each candidate's verdict over all rounds so far.
+
+    Args:
+        probes: the probe records of any candidates and rounds.
+        candidates: the names to judge; each gets a verdict.
+        reference: the candidate whose answers are trusted, ``None`` if there is none.
+        rule: gives ``min_agreement`` and ``max_disagreement``.
+    """
+    trusted = _read_reference([p for p in probes if p.candidate == reference], rule)
+    return {
+        candidate: _judge(
+            candidate,
+            [probe for probe in probes if probe.candidate == candidate],
+            reference=reference,
+            trusted=trusted,
+            rule=rule,
+        )
+        for candidate in candidates
+    }
+
+
+def _judge(
+    candidate: str,
+    probes: Sequence[ProbeRecord],
+    *,
+    reference: str | None,
+    trusted: _Reference | None,
+    rule: Rule,
+) -> CandidateVerdict:
+    answers = [answer for probe in probes for answer in probe.answers]
+    if not answers:
+        return _verdict(candidate, "inconclusive", "no correctness evidence: no probe was answered")
+    failed = [answer for answer in answers if answer.outcome != "ok"]
+    if failed:
+        first = failed[0]
+        reason = f"{len(failed)} of {len(answers)} probe requests failed ({first.outcome}"
+        reason += f": {first.error})" if first.error else ")"
+        return _verdict(candidate, "fail", reason, answers=len(answers))
+    if reference is None or trusted is None:
+        reason = "no reference answers to compare with"
+        return _verdict(candidate, "inconclusive", reason, answers=len(answers))
+    return _compare(candidate, probes, answers, reference=reference, trusted=trusted, rule=rule)
+
+
+def _compare(
+    candidate: str,
+    probes: Sequence[ProbeRecord],
+    answers: Sequence[ProbeAnswer],
+    *,
+    reference: str,
+    trusted: _Reference,
+    rule: Rule,
+) -> CandidateVerdict:
+    scored = [(agreement(a.text, trusted.texts.get(a.prompt, "")), a) for a in answers]
+    mean = fmean(score for score, _ in scored)
+    worst = min(scored, key=lambda pair: pair[0])[1].prompt
+    ill = [a for score, a in scored if score < rule.max_disagreement and _is_ill(a, trusted)]
+    changed = _changes_under_load(probes, rule)
+    reason: str
+    verdict: Verdict
+    if ill:
+        verdict = "fail"
+        reason = f"{len(ill)} of {len(answers)} answers are garbled where {reference}'s aren't"
+    elif mean < rule.max_disagreement:
+        verdict = "fail"
+        reason = f"its answers have nothing in common with {reference}'s (agreement {mean:.2f})"
+    elif trusted.own_agreement < rule.min_agreement:
+        verdict = "inconclusive"
+        reason = f"{reference} doesn't repeat its own answers ({trusted.own_agreement:.2f})"
+    elif changed and not trusted.changes_under_load:
+        verdict = "inconclusive"
+        reason = f"{changed} of {len(answers)} answers change under load, none of {reference}'s do"
+    elif mean < rule.min_agreement:
+        verdict = "inconclusive"
+        reason = (
+            f"agrees with {reference} by {mean:.2f} only, under {rule.min_agreement:g}: too little "
+            "to trust, too much to reject"
+        )
+    else:
+        verdict = "pass"
+        reason = (
+            f"agrees with {reference} by {mean:.2f} over {len(answers)} greedy answers, alone and "
+            "under load (rules out loud defects, not a small loss of quality)"
+        )
+    return _verdict(
+        candidate, verdict, reason, agreement=mean, answers=len(answers), worst_prompt=worst
+    )
+
+
+def _read_reference(probes: Sequence[ProbeRecord], rule: Rule) -> _Reference | None:
+    """Take each prompt's first answer, asked alone, as what the reference says."""
+    good = [answer for probe in probes for answer in probe.answers if answer.outcome == "ok"]
+    texts: dict[str, str] = {}
+    for answer in sorted(good, key=lambda answer: answer.mode != "single"):
+        texts.setdefault(answer.prompt, answer.text)
+    if not texts:
+        return None
+    return _Reference(
+        texts=texts,
+        own_agreement=fmean(agreement(answer.text, texts[answer.prompt]) for answer in good),
+        changes_under_load=_changes_under_load(probes, rule),
+        replacement=max(replacement_share(answer.text) for answer in good),
+        repetition=max(repetition_share(answer.text) for answer in good),
+    )
+
+
+def _is_ill(answer: ProbeAnswer, trusted: _Reference) -> bool:
+    return (
+        not answer.text.strip()
+        or replacement_share(answer.text) > trusted.replacement + _ILL_MARGIN
+        or repetition_share(answer.text) > trusted.repetition + _ILL_MARGIN
+    )
+
+
+def _changes_under_load(probes: Iterable[ProbeRecord], rule: Rule) -> int:
+    """Count answers under load that differ altogether from the same launch's answer alone."""
+    changed = 0
+    for probe in probes:
+        alone = {a.prompt: a.text for a in probe.answers if a.mode == "single"}
+        changed += sum(
+            agreement(answer.text, alone[answer.prompt]) < rule.max_disagreement
+            for answer in probe.answers
+            if answer.mode == "loaded" and answer.prompt in alone
+        )
+    return changed
+
+
+def _verdict(
+    candidate: str,
+    verdict: Verdict,
+    reason: str,
+    *,
+    agreement: float | None = None,
+    answers: int = 0,
+    worst_prompt: str | None = None,
+) -> CandidateVerdict:
+    return CandidateVerdict(
+        candidate=candidate,
+        verdict=verdict,
+        reason=reason,
+        agreement=agreement,
+        answers=answers,
+        worst_prompt=worst_prompt,
+    )

@@ -1,0 +1,27 @@
+"""How a judged run is told on a terminal: the one line, what goes with it, where the files are."""
+
+from autotune.cli.output import tell
+from autotune.conclude import Conclusion
+
+
+def tell_conclusion(conclusion: Conclusion) -> None:
+    """Print what a run came to."""
+    judgement = conclusion.judgement
+    tell(judgement.summary)
+    for note in judgement.notes:
+        tell(f"  note: {note}")
+    for blocker in judgement.blockers:
+        mark = "accepted" if blocker in conclusion.accepted else "open"
+        tell(f"  {mark}: {blocker}")
+    for standing in judgement.standings:
+        if not standing.admissible and standing.reason is not None:
+            tell(f"  rejected: {standing.candidate}: {standing.reason}")
+    for path in conclusion.decision_files:
+        tell(f"decision: {path}")
+    if not conclusion.decision_files:
+        tell("decision: none written")
+        if judgement.choice is not None:
+            tell(f"  to write it all the same: autotune decide {conclusion.run} --accept")
+    for path in conclusion.reports:
+        if path.endswith(".md"):
+            tell(f"report:   {path}")

@@ -1,0 +1,131 @@
+"""``autotune sweep``: measure what a config asks for, and decide."""
+
+import asyncio
+import shlex
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from autotune.cli.output import progress, tell, tell_json
+from autotune.errors import EXIT_INTERRUPTED
+
+if TYPE_CHECKING:
+    from autotune.sweep.context import SweepContext
+
+# Shown by --dry-run: the real port is any free one, drawn at each launch.
+_EXAMPLE_PORT = 30000
+
+
+def sweep(
+    config: Annotated[Path, typer.Argument(help="A sweep config, see configs/sweeps/.")],
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            help="The run folder to begin or go on with. Default: results/<config's name>."
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Print the schedule and the exact commands; launch nothing."
+        ),
+    ] = False,
+    into: Annotated[
+        Path | None,
+        typer.Option(help="A folder of decision files to put the decision into as well."),
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON, and nothing else on stdout.")
+    ] = False,
+) -> None:
+    """Launch a server per candidate backend, check its answers, load it, and decide.
+
+    Run it again after an interruption, whatever caused it: what was measured is kept. Exits with
+    0 if a decision was written, with 3 if it stays open.
+    """
+    from autotune.config import read_config
+    from autotune.records.folder import RunFolder
+    from autotune.sweep.context import read_context
+    from autotune.sweep.run import check_folder
+
+    settings = read_config(config)
+    folder = RunFolder(run if run is not None else Path("results") / settings.name)
+    context = read_context(settings, folder)
+    check_folder(settings, folder)
+    if dry_run:
+        _tell_plan(context)
+        return
+    _measure(context, again=f"autotune sweep {shlex.quote(str(config))}", run=run)
+    _conclude(folder.path, into=into, json=json)
+
+
+def _measure(context: "SweepContext", *, again: str, run: Path | None) -> None:
+    from autotune.sweep.plan import make_plan
+    from autotune.sweep.run import remaining
+
+    try:
+        asyncio.run(_until_terminated(context))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        plan = make_plan(context.config)
+        left = remaining(plan, context.folder)
+        if run is not None:
+            again += f" --run {shlex.quote(str(run))}"
+        progress(
+            f"interrupted: the server is stopped, {len(plan.launches) - left} of "
+            f"{len(plan.launches)} launches and every finished point are kept in "
+            f"{context.folder.path}. Go on with: {again}"
+        )
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+
+
+async def _until_terminated(context: "SweepContext") -> None:
+    """Run the sweep; SIGTERM ends it as Ctrl-C does."""
+    from autotune.sweep.run import run_sweep
+
+    task = asyncio.current_task()
+    if task is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    await run_sweep(context, say=progress)
+
+
+def _conclude(path: Path, *, into: Path | None, json: bool) -> None:
+    from autotune.cli.conclusion import tell_conclusion
+    from autotune.conclude import conclude
+
+    conclusion = conclude(path, into=into)
+    if json:
+        tell_json(conclusion)
+    else:
+        tell_conclusion(conclusion)
+    raise typer.Exit(conclusion.exit_code)
+
+
+def _tell_plan(context: "SweepContext") -> None:
+    from autotune.sweep.plan import make_plan
+    from autotune.sweep.run import remaining
+
+    plan = make_plan(context.config)
+    config = context.config
+    tell(f"{config.name}: {context.key} on {context.scope.device_name} ({context.device})")
+    tell(f"run folder: {context.folder.path}, {remaining(plan, context.folder)} launches to make")
+    tell("\nschedule:")
+    for number, launch in enumerate(plan.launches, start=1):
+        order = ", ".join(str(concurrency) for concurrency in launch.concurrencies)
+        name = launch.candidate.name
+        tell(f"  {number:>2}  round {launch.round}  {name}  concurrency {order}")
+    tell("\nrequests per point, beside as many warm-up requests as the concurrency:")
+    for concurrency in config.load.concurrency:
+        tell(f"  concurrency {concurrency}: {config.requests_at(concurrency)}")
+    tell("\ncommands (the port is a free one at each launch):")
+    for candidate in config.candidate_list():
+        support = context.engine.supports(
+            candidate, config=config, device=context.device, model=context.model
+        )
+        if not support.ok:
+            tell(f"  {candidate.name}: not launched, unsupported: {support.reason}")
+            continue
+        command = context.command(candidate, port=_EXAMPLE_PORT)
+        settings = [f"{name}={value}" for name, value in sorted(command.environment.items())]
+        tell(f"  {candidate.name}: {shlex.join([*settings, *command.argv])}")

@@ -1,0 +1,25 @@
+"""Which arch may borrow another arch's decision at all.
+
+Somebody must have listed the borrower in ``also_arch``; this is the limit to what may be listed.
+"""
+
+import re
+
+_SM = re.compile(r"sm_?(\d{1,4}?)\d[a-z]?")
+_LETTERS = re.compile(r"[a-z]*")
+
+
+def family(arch: str) -> str:
+    """Return the group of archs that may lend decisions to one another.
+
+    NVIDIA archs share a family when only the last digit differs (``sm100`` and ``sm103``), so
+    ``sm110`` and ``sm120``, which have kernels of their own, can't borrow from ``sm100``. Others
+    share one when their leading letters are the same (``gfx942`` and ``gfx950``).
+    """
+    name = arch.lower()
+    match = _SM.fullmatch(name)
+    if match is None:
+        letters = _LETTERS.match(name)
+        return letters[0] if letters else ""
+    # CUDA 12 called Thor sm101, CUDA 13 calls it sm110: one chip, and no kin of sm100.
+    return "sm11" if name.startswith(("sm101", "sm_101")) else f"sm{match[1]}"

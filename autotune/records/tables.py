@@ -1,0 +1,297 @@
+"""A run's records as pandas tables: points, launches and the summary that a decision reads.
+
+The tables hold nothing that isn't in the records, so they can be made again at any time, byte
+for byte. ``docs/formats.md`` describes every column with its unit; what a figure means is
+``docs/metrics.md``.
+"""
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from autotune.decide.schema import Judgement, Standing
+from autotune.errors import RunFolderError
+from autotune.records.folder import (
+    POINTS_TABLE,
+    SUMMARY_TABLE,
+    LoadedRun,
+    RunFolder,
+    load_records,
+    sha256_of,
+    write_atomically,
+)
+from autotune.records.schema import Distribution, PointFigures, PointRecord, RunRecord
+
+LAUNCHES_TABLE = "launches.csv"
+
+_DISTRIBUTIONS = ("ttft_s", "latency_s", "tpot_s", "itl_s")
+_STATISTICS = {"n": "Int64", **dict.fromkeys(("mean", "p50", "p90", "p95", "p99"), "float64")}
+_FIGURES = {
+    "output_tokens_per_s": "float64",
+    "total_tokens_per_s": "float64",
+    "requests_per_s": "float64",
+    "whole_run_output_tokens_per_s": "float64",
+    "achieved_concurrency": "float64",
+    "peak_streaming": "Int64",
+    "window_s": "float64",
+    "input_tokens_mean": "float64",
+    "output_tokens_mean": "float64",
+    "cached_tokens_mean": "float64",
+}
+
+POINTS_COLUMNS: Mapping[str, str] = {
+    "candidate": "string",
+    "backend": "string",
+    "round": "Int64",
+    "concurrency": "Int64",
+    "status": "string",
+    "reason": "string",
+    "attempts": "Int64",
+    "started_at": "string",
+    "workload_digest": "string",
+    "requests_sent": "Int64",
+    "requests_ok": "Int64",
+    **_FIGURES,
+    **{f"{name}_{part}": kind for name in _DISTRIBUTIONS for part, kind in _STATISTICS.items()},
+    "warnings": "string",
+    "requests_sha256": "string",
+}
+LAUNCHES_COLUMNS: Mapping[str, str] = {
+    "candidate": "string",
+    "backend": "string",
+    "round": "Int64",
+    "position": "Int64",
+    "status": "string",
+    "reason": "string",
+    "ready_s": "float64",
+    "resolved_backend": "string",
+    "started_at": "string",
+    "ended_at": "string",
+}
+_AVERAGED = tuple(
+    f"{name}_{part}" for name in ("ttft_s", "latency_s") for part in ("mean", "p50", "p99")
+)
+SUMMARY_COLUMNS: Mapping[str, str] = {
+    "candidate": "string",
+    "backend": "string",
+    "concurrency": "Int64",
+    "rounds": "Int64",
+    "output_tokens_per_s": "float64",
+    "output_tokens_per_s_min": "float64",
+    "output_tokens_per_s_max": "float64",
+    **dict.fromkeys(_AVERAGED, "float64"),
+    "ratio_to_baseline": "float64",
+    "ratio_low": "float64",
+    "ratio_high": "float64",
+    "ratio_confidence": "float64",
+    "ratio_rounds": "Int64",
+    "verdict": "string",
+    "admissible": "boolean",
+    "reason": "string",
+}
+
+
+@dataclass(frozen=True)
+class RunTables:
+    """A run folder as DataFrames; what `load_run` returns."""
+
+    path: Path
+    run: RunRecord
+    judgement: Judgement
+    points: pd.DataFrame = field(repr=False)
+    summary: pd.DataFrame = field(repr=False)
+    launches: pd.DataFrame = field(repr=False)
+
+    def requests(self, candidate: str, round_number: int, *, concurrency: int) -> pd.DataFrame:
+        """Read one point's requests, one row each; times in seconds from the first dispatch.
+
+        Raises:
+            RunFolderError: that point left no requests (never measured, or imported), or its
+                file can't be read.
+        """
+        path = RunFolder(self.path).requests_file(candidate, round_number, concurrency)
+        if not path.is_file():
+            raise RunFolderError(
+                f"{path}: no such file: this point left no requests; `points` lists those that did"
+            )
+        try:
+            return pd.read_parquet(path)
+        except (OSError, ValueError) as error:
+            raise RunFolderError(
+                f"{path}: not a readable Parquet file ({error}): delete the point's folder and "
+                "run the sweep again to measure it anew"
+            ) from None
+
+
+def load_run(path: str | os.PathLike[str]) -> RunTables:
+    """Read the run folder at ``path`` into DataFrames, rebuilt from its records.
+
+    The CSV files in the folder aren't read, so an edited or missing one changes nothing.
+
+    Raises:
+        RunFolderError: no run folder, or a record that can't be read (the file is named).
+    """
+    # A record doesn't know its judges; only this convenience, which shows both, asks them.
+    from autotune.decide.rule import judge_run
+    from autotune.probe.verdict import judge_probes
+
+    folder = Path(path)
+    loaded = load_records(folder)
+    verdicts = judge_probes(
+        loaded.probes,
+        candidates=[candidate.name for candidate in loaded.run.candidates],
+        reference=loaded.run.reference,
+        rule=loaded.run.rule,
+    )
+    judgement = judge_run(loaded, verdicts)
+    return RunTables(
+        path=folder,
+        run=loaded.run,
+        judgement=judgement,
+        points=points_table(loaded),
+        summary=summary_table(loaded, judgement),
+        launches=launches_table(loaded),
+    )
+
+
+def write_tables(folder: RunFolder, run: LoadedRun, judgement: Judgement) -> dict[str, str]:
+    """Write ``points.csv``, ``launches.csv`` and ``summary.csv``; return their SHA-256 by name.
+
+    The same records and judgement give the same bytes. Floats are written with as many digits
+    as it takes to read back the same float.
+
+    Raises:
+        RunFolderError: the folder can't be written.
+    """
+    tables = {
+        POINTS_TABLE: points_table(run),
+        LAUNCHES_TABLE: launches_table(run),
+        SUMMARY_TABLE: summary_table(run, judgement),
+    }
+    for name, table in tables.items():
+        text = table.to_csv(index=False, lineterminator="\n")
+        write_atomically(folder.path / name, text.encode())
+    return {name: sha256_of(folder.path / name) for name in tables}
+
+
+def points_table(run: LoadedRun) -> pd.DataFrame:
+    """Return one row a point, by round, candidate and concurrency; ``POINTS_COLUMNS`` in order."""
+    backends = _backends(run)
+    points = sorted(run.points, key=lambda p: (p.round, p.candidate, p.concurrency))
+    return _table([_point_row(point, backends) for point in points], POINTS_COLUMNS)
+
+
+def launches_table(run: LoadedRun) -> pd.DataFrame:
+    """Return one row a launch, failed ones too, by round, position and candidate."""
+    backends = _backends(run)
+    launches = sorted(run.launches, key=lambda r: (r.round, r.position, r.candidate))
+    rows = [
+        {name: getattr(launch, name, None) for name in LAUNCHES_COLUMNS}
+        | {"backend": backends.get(launch.candidate)}
+        for launch in launches
+    ]
+    return _table(rows, LAUNCHES_COLUMNS)
+
+
+def summary_table(run: LoadedRun, judgement: Judgement) -> pd.DataFrame:
+    """Return one row for each candidate and concurrency of the run, measured or not.
+
+    Only points with status ``ok`` are summed up. Throughput is their geometric mean, since
+    candidates are compared by ratios; times are arithmetic means over the rounds.
+    """
+    standings = {standing.candidate: standing for standing in judgement.standings}
+    valid: dict[tuple[str, int], list[PointFigures]] = {}
+    for point in sorted(run.points, key=lambda p: p.round):
+        if point.status == "ok" and point.figures is not None:
+            valid.setdefault((point.candidate, point.concurrency), []).append(point.figures)
+    rows = []
+    for candidate in run.run.candidates:
+        standing = standings.get(candidate.name)
+        for concurrency in run.run.concurrencies:
+            row = {
+                "candidate": candidate.name,
+                "backend": candidate.backend,
+                "concurrency": concurrency,
+            }
+            row |= _averages(valid.get((candidate.name, concurrency), []))
+            rows.append(row | _judged(standing, concurrency))
+    return _table(rows, SUMMARY_COLUMNS)
+
+
+def _point_row(point: PointRecord, backends: Mapping[str, str]) -> dict[str, Any]:
+    row = {name: getattr(point, name, None) for name in POINTS_COLUMNS}
+    row["backend"] = backends.get(point.candidate)
+    row["warnings"] = ";".join(warning.code for warning in point.warnings) or None
+    if point.figures is not None:
+        row |= {name: getattr(point.figures, name) for name in _FIGURES}
+        for name in _DISTRIBUTIONS:
+            distribution: Distribution = getattr(point.figures, name)
+            row |= {f"{name}_{part}": getattr(distribution, part) for part in _STATISTICS}
+    return row
+
+
+def _averages(figures: Sequence[PointFigures]) -> dict[str, Any]:
+    throughputs = [f.output_tokens_per_s for f in figures if f.output_tokens_per_s is not None]
+    row: dict[str, Any] = {
+        "rounds": len(figures),
+        "output_tokens_per_s": _geometric_mean(throughputs),
+        "output_tokens_per_s_min": min(throughputs, default=None),
+        "output_tokens_per_s_max": max(throughputs, default=None),
+    }
+    for name in _AVERAGED:
+        distribution, _, part = name.rpartition("_")
+        row[name] = _mean([getattr(getattr(f, distribution), part) for f in figures])
+    return row
+
+
+def _judged(standing: Standing | None, concurrency: int) -> dict[str, Any]:
+    if standing is None:
+        return {}
+    row: dict[str, Any] = {
+        "verdict": standing.verdict,
+        "admissible": standing.admissible,
+        "reason": standing.reason,
+    }
+    estimate = standing.to_baseline_at.get(concurrency)
+    if estimate is not None:
+        row |= {"ratio_to_baseline": estimate.ratio, "ratio_rounds": estimate.n}
+        if estimate.interval is not None:
+            row["ratio_low"] = estimate.interval.low
+            row["ratio_high"] = estimate.interval.high
+            row["ratio_confidence"] = estimate.interval.confidence
+    return row
+
+
+def _geometric_mean(values: Sequence[float]) -> float | None:
+    if not values or min(values) <= 0:
+        return None
+    if min(values) == max(values):
+        return values[0]  # exp(log(x)) isn't always x, and one round's figure must stay itself
+    return math.exp(math.fsum(math.log(value) for value in values) / len(values))
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """The mean, or ``None`` if a round lacks the figure: fewer rounds than the row's would lie."""
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known and len(known) == len(values) else None
+
+
+def _backends(run: LoadedRun) -> dict[str, str]:
+    return {candidate.name: candidate.backend for candidate in run.run.candidates}
+
+
+def _table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> pd.DataFrame:
+    data = {name: [_cell(row.get(name)) for row in rows] for name in columns}
+    return pd.DataFrame(data, dtype=object).astype(dict(columns))
+
+
+def _cell(value: Any) -> Any:
+    # Reasons quote servers' logs: a control character must not reach a terminal or a CSV reader.
+    if isinstance(value, str):
+        return "".join(char if char.isprintable() else " " for char in value)
+    return value

@@ -1,0 +1,74 @@
+"""What a report consists of, before any format: sections of paragraphs, tables and pictures.
+
+Texts are plain here, as they came. Each format (`markdown`) escapes them its own way, so that a
+hostile text is disarmed in one place per format.
+"""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Column:
+    """A table's column: ``numeric`` ones are right-aligned, ``code`` ones hold names."""
+
+    title: str
+    numeric: bool = False
+    code: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of plain texts, one for each column."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A sentence or a few; ``strong`` is for the one that a reader must not miss."""
+
+    text: str
+    strong: bool = False
+
+
+@dataclass(frozen=True)
+class Bullets:
+    """A list of sentences."""
+
+    items: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image that lies beside the report; ``description`` is for who can't see it."""
+
+    file: str
+    description: str
+
+
+@dataclass(frozen=True)
+class Code:
+    """Lines to copy into a shell."""
+
+    lines: tuple[str, ...]
+
+
+Block = Table | Paragraph | Bullets | Picture | Code
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading with blocks; a ``folded`` one is shown on demand where the format can."""
+
+    title: str
+    blocks: tuple[Block, ...] = field(default=())
+    folded: bool = False
+
+
+@dataclass(frozen=True)
+class Report:
+    """A whole report. Sections without blocks aren't shown."""
+
+    title: str
+    sections: tuple[Section, ...]

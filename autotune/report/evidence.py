@@ -1,0 +1,157 @@
+"""The sections to check a report by: what failed or warned, launches, environment, commands."""
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from autotune.records.schema import MeasurementWarning, PointRecord
+from autotune.report.content import Block, Code, Column, Paragraph, Section, Table
+from autotune.report.numbers import UNKNOWN, figure
+from autotune.report.subject import Subject
+
+MOST_ROWS = 200
+DEEPEST = 8
+_MOST_OBSERVED = 4
+
+
+def invalid_section(subject: Subject) -> Section:
+    """The points that take no part in the decision, each with its reason."""
+    points = subject.points[subject.points["status"] != "ok"]
+    if not len(points):
+        return Section("Points left out")
+    columns = (
+        Column("candidate", code=True),
+        Column("round", numeric=True),
+        Column("concurrency", numeric=True),
+        Column("status", code=True),
+        Column("reason"),
+    )
+    names = ["candidate", "round", "concurrency", "status", "reason"]
+    rows = [tuple(_text(value) for value in row) for row in points[names].values.tolist()]
+    return Section("Points left out", _capped(columns, rows))
+
+
+def warnings_section(subject: Subject) -> Section:
+    """Warnings as data; equal ones of one candidate share a row."""
+    grouped: dict[tuple[str, ...], list[tuple[PointRecord, MeasurementWarning]]] = {}
+    for point in subject.run.points:
+        for warning in point.warnings:
+            key = (warning.code, point.candidate, warning.threshold, warning.remedy)
+            grouped.setdefault(key, []).append((point, warning))
+    if not grouped:
+        return Section("Warnings")
+    columns = (
+        Column("code", code=True),
+        Column("where"),
+        Column("observed"),
+        Column("threshold"),
+        Column("remedy"),
+    )
+    rows = []
+    for (code, candidate, threshold, remedy), cases in grouped.items():
+        places = _some([f"c{point.concurrency} round {point.round}" for point, _ in cases])
+        observed = _some(list(dict.fromkeys(warning.observed for _, warning in cases)))
+        rows.append((code, f"{candidate}: {places}", observed, threshold, remedy))
+    return Section("Warnings", _capped(columns, rows))
+
+
+def launches_section(subject: Subject) -> Section:
+    """Every server start, failed ones too."""
+    if not len(subject.launches):
+        return Section("Launches", folded=True)
+    columns = (
+        Column("round", numeric=True),
+        Column("candidate", code=True),
+        Column("status", code=True),
+        Column("start-up (s)", numeric=True),
+        Column("resolved backend", code=True),
+        Column("reason"),
+    )
+    rows = [
+        (
+            str(launch.round),
+            launch.candidate,
+            launch.status,
+            figure(launch.ready_s),
+            launch.resolved_backend or "not reported",
+            launch.reason or "",
+        )
+        for launch in sorted(subject.run.launches, key=lambda r: (r.round, r.position))
+    ]
+    note = Paragraph("Start-up runs from process start to the first generated token.")
+    return Section("Launches", (*_capped(columns, rows), note), folded=True)
+
+
+def environment_section(environment: Mapping[str, Any] | None) -> Section:
+    """The fingerprint of the machine, nested names joined by dots."""
+    if environment is None:
+        return Section("Environment", (Paragraph("Not recorded."),), folded=True)
+    rows = list(_flat(environment))
+    columns = (Column("what", code=True), Column("value"))
+    return Section("Environment", _capped(columns, rows), folded=True)
+
+
+def reproduce_section(subject: Subject, *, folder_name: str) -> Section:
+    """The commands that measure and derive all this again."""
+    name = shlex.quote(folder_name)
+    blocks: list[Block] = []
+    if subject.imported:
+        blocks.append(Paragraph("The figures were published elsewhere; they can be judged again:"))
+        blocks.append(Code((f"autotune decide {name}",)))
+    else:
+        blocks.append(Paragraph("Measure again into a new folder, or judge these records again:"))
+        again = shlex.quote(f"{folder_name}-again")
+        lines = (f"autotune sweep {name}/run.toml --run {again}", f"autotune decide {name}")
+        blocks.append(Code(lines))
+    commands: dict[str, str] = {}
+    for launch in subject.run.launches:
+        if launch.command:
+            commands.setdefault(launch.candidate, shlex.join(launch.command))
+    if commands:
+        blocks.append(Paragraph("Each candidate's server was started with:"))
+        blocks.append(Code(tuple(commands.values())))
+    digests = {
+        "config digest": subject.run.run.config_digest,
+        "workload digest": subject.run.run.workload.digest,
+    }
+    known = [f"{name} {digest}" for name, digest in digests.items() if digest is not None]
+    if known:
+        blocks.append(Paragraph(", ".join(known).capitalize() + "."))
+    return Section("How to reproduce", tuple(blocks))
+
+
+def _capped(columns: tuple[Column, ...], rows: Sequence[tuple[str, ...]]) -> tuple[Block, ...]:
+    table = Table(columns, tuple(rows[:MOST_ROWS]))
+    if len(rows) <= MOST_ROWS:
+        return (table,)
+    left = len(rows) - MOST_ROWS
+    return (table, Paragraph(f"{left} more rows aren't shown; the run folder has them all."))
+
+
+def _some(texts: list[str]) -> str:
+    shown = "; ".join(texts[:_MOST_OBSERVED])
+    more = len(texts) - _MOST_OBSERVED
+    return f"{shown}; and {more} more" if more > 0 else shown
+
+
+def _text(value: Any) -> str:
+    if value is None or value != value or str(value) == "<NA>":
+        return UNKNOWN
+    return str(value)
+
+
+def _flat(value: Any, name: str = "", *, depth: int = 0) -> Iterator[tuple[str, str]]:
+    """Yield (dotted name, text) of every leaf; a nest deeper than ``DEEPEST`` is cut."""
+    if isinstance(value, Mapping) and value and depth < DEEPEST:
+        for key, inner in value.items():
+            yield from _flat(inner, f"{name}.{key}" if name else str(key), depth=depth + 1)
+    elif isinstance(value, list | tuple) and value and depth < DEEPEST:
+        if all(isinstance(item, str | int | float | bool) for item in value):
+            yield name, ", ".join(str(item) for item in value)
+            return
+        for place, inner in enumerate(value):
+            yield from _flat(inner, f"{name}.{place}", depth=depth + 1)
+    elif isinstance(value, Mapping | list | tuple):
+        yield name, "(more inside)" if value else "none"
+    else:
+        yield name, "not known" if value is None else str(value)

@@ -1,0 +1,39 @@
+"""Text from logs, servers and files made fit to print: one line, no control characters.
+
+Whatever a report shows may have been written by a hostile server. `one_line` cleans it for any
+format; escaping for one format is that format's own business.
+"""
+
+import re
+
+LONGEST = 300
+
+_TERMINAL_ESCAPE = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movements
+    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|$)"  # OSC and other strings: titles, links, clipboard
+    r"|\x1b[ -/]*[0-~]?",
+    re.DOTALL,
+)
+
+
+def one_line(text: str, *, longest: int = LONGEST) -> str:
+    """Return ``text`` as one printable line, cut to ``longest`` characters with an ellipsis.
+
+    Terminal escapes go, and so do invisible characters that reorder or hide text; line breaks
+    and tabs become spaces.
+    """
+    text = _TERMINAL_ESCAPE.sub("", text)
+    text = "".join(char if char.isprintable() else " " for char in text)
+    text = " ".join(text.split())
+    return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
+
+
+def plot_label(text: str, *, longest: int = 60) -> str:
+    """Return ``text`` for a plot: printable ASCII, for which every font has a glyph."""
+    text = one_line(text, longest=longest).replace("…", "...")
+    return text.encode("ascii", "replace").decode()
+
+
+def count(number: int, noun: str) -> str:
+    """Return ``1 round``, ``3 rounds``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,256 @@
+"""One launch: start the candidate's server, probe it, load it, end it, and record each step.
+
+Whatever the server does wrong becomes a record with a status and a reason. Only the user, the
+disk and our own errors leave here as exceptions; the server is ended in any case.
+"""
+
+import datetime
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from autotune.engines.base import Command, Failure
+from autotune.engines.process import ServerProcess, free_port, tail
+from autotune.engines.readiness import NotReady, wait_until_ready
+from autotune.load.client import Endpoint
+from autotune.load.point import PointMeasurement, measure_point
+from autotune.load.requests_table import write_requests
+from autotune.probe.ask import probe
+from autotune.probe.prompts import probe_prompts
+from autotune.records.schema import LaunchRecord, LaunchStatus, PointRecord
+from autotune.sweep.context import SweepContext
+from autotune.sweep.plan import PlannedLaunch
+from autotune.sweep.workloads import point_prompts
+
+_SERVER_GONE = "the server had ended before this point"
+
+
+def now() -> str:
+    """The time as ISO 8601 in UTC, to the second."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+class Launch:
+    """One planned launch being carried out."""
+
+    def __init__(
+        self,
+        context: SweepContext,
+        planned: PlannedLaunch,
+        *,
+        workload_digest: str | None,
+        say: Callable[[str], None],
+    ) -> None:
+        self._context = context
+        self._planned = planned
+        self._candidate = planned.candidate
+        self._workload_digest = workload_digest
+        self._say = say
+        self._started_at = now()
+
+    async def run(self) -> LaunchRecord:
+        """Carry the launch out and return its record, which is on disk by then."""
+        support = self._context.engine.supports(
+            self._candidate,
+            config=self._context.config,
+            device=self._context.device,
+            model=self._context.model,
+        )
+        if support.ok:
+            record = await self._serve()
+        else:
+            record = self._record("unsupported", reason=support.reason)
+        self._context.folder.write_launch(record)
+        return record
+
+    async def _serve(self) -> LaunchRecord:
+        context, candidate = self._context, self._candidate
+        port = free_port()
+        command = context.command(candidate, port=port)
+        context.engine.prepare(
+            candidate, config=context.config, site=context.site(candidate, port=port)
+        )
+        log_file = context.folder.log_file(candidate.name, self._planned.round)
+        _keep_earlier_log(log_file)
+        server = ServerProcess(
+            command, log_file=log_file, stop_timeout_s=context.config.engine.stop_timeout_s
+        )
+        with server:
+            base_url = f"http://127.0.0.1:{port}"
+            timeout_s = context.config.engine.ready_timeout_s
+            try:
+                ready_s = await wait_until_ready(
+                    server, command, base_url=base_url, timeout_s=timeout_s
+                )
+            except NotReady as problem:
+                return self._not_ready(problem, command, server)
+            return await self._measure(command, server, base_url=base_url, ready_s=ready_s)
+
+    async def _measure(
+        self, command: Command, server: ServerProcess, *, base_url: str, ready_s: float
+    ) -> LaunchRecord:
+        facts: dict[str, Any] = {"command": command, "ready_s": ready_s}
+        resolved = self._context.engine.resolved_backend(server.log())
+        if resolved is not None and resolved != self._candidate.backend:
+            reason = f"asked for {self._candidate.backend}, the engine runs {resolved}"
+            return self._record("wrong_backend", reason=reason, resolved=resolved, **facts)
+        self._say(f"ready after {ready_s:.1f} s; probing")
+        endpoint = Endpoint(
+            base_url=base_url,
+            model=command.model,
+            kind=self._context.config.load.endpoint,
+            ignore_eos=self._context.engine.traits.takes_ignore_eos,
+        )
+        await self._probe(endpoint)
+        for concurrency in self._planned.concurrencies:
+            await self._point(endpoint, server, concurrency)
+        code = server.exit_code
+        if code is not None:
+            failure = self._failure(server.log(), "crashed", f"exit code {code} while serving")
+            log_tail = tail(server.log())
+            return self._record(
+                failure.status, reason=failure.reason, log_tail=log_tail, resolved=resolved, **facts
+            )
+        return self._record("ok", resolved=resolved, **facts)
+
+    async def _probe(self, endpoint: Endpoint) -> None:
+        config, folder = self._context.config, self._context.folder
+        if folder.probe_file(self._candidate.name, self._planned.round).is_file():
+            return
+        prompts = probe_prompts(
+            long_tokens=config.probe.long_prompt_tokens,
+            tokenizer_file=self._context.tokenizer_file,
+        )
+        record = await probe(
+            # Probes ask for a text's natural end; only the load must run to an exact length.
+            msgspec.structs.replace(endpoint, ignore_eos=False),
+            prompts,
+            candidate=self._candidate.name,
+            round_number=self._planned.round,
+            max_tokens=config.probe.max_tokens,
+            concurrency=max(config.load.concurrency),
+            timeout_s=config.load.request_timeout_s,
+        )
+        folder.write_probe(record)
+
+    async def _point(self, endpoint: Endpoint, server: ServerProcess, concurrency: int) -> None:
+        folder, planned = self._context.folder, self._planned
+        name = self._candidate.name
+        if folder.point_file(name, planned.round, concurrency).is_file():
+            return
+        if server.exit_code is not None:
+            record = self._point_record(concurrency, started_at=now())
+            record = msgspec.structs.replace(record, status="crashed", reason=_SERVER_GONE)
+            folder.write_point(record)
+            return
+        started_at = now()
+        measured = await self._load(endpoint, concurrency, attempt=1)
+        attempts = 1
+        if measured.status == "not_steady":
+            attempts = 2
+            measured = await self._load(endpoint, concurrency, attempt=2)
+        digest = write_requests(
+            folder.requests_file(name, planned.round, concurrency), measured.requests
+        )
+        record = msgspec.structs.replace(
+            self._point_record(concurrency, started_at=started_at),
+            status=measured.status,
+            reason=measured.reason,
+            attempts=attempts,
+            requests_sent=len(measured.requests),
+            requests_ok=sum(request.outcome == "ok" for request in measured.requests),
+            figures=measured.figures,
+            warnings=measured.warnings,
+            requests_sha256=digest,
+        )
+        folder.write_point(record)
+        self._say(_point_line(record))
+
+    async def _load(
+        self, endpoint: Endpoint, concurrency: int, *, attempt: int
+    ) -> PointMeasurement:
+        load = self._context.config.load
+        prompts = point_prompts(
+            self._context,
+            round_number=self._planned.round,
+            concurrency=concurrency,
+            attempt=attempt,
+        )
+        return await measure_point(
+            endpoint,
+            prompts.warmup,
+            prompts.measured,
+            concurrency=concurrency,
+            max_tokens=load.output_tokens,
+            asked_input_tokens=None if load.prompts else load.input_tokens,
+            asked_output_tokens=load.output_tokens,
+            request_timeout_s=load.request_timeout_s,
+        )
+
+    def _not_ready(
+        self, problem: NotReady, command: Command, server: ServerProcess
+    ) -> LaunchRecord:
+        log = server.log()
+        status: LaunchStatus = "ready_timeout" if problem.timed_out else "launch_failed"
+        failure = self._failure(log, status, str(problem))
+        return self._record(
+            failure.status, reason=failure.reason, command=command, log_tail=tail(log)
+        )
+
+    def _failure(self, log: str, status: LaunchStatus, reason: str) -> Failure:
+        return self._context.engine.read_failure(log) or Failure(status=status, reason=reason)
+
+    def _point_record(self, concurrency: int, *, started_at: str) -> PointRecord:
+        return PointRecord(
+            candidate=self._candidate.name,
+            round=self._planned.round,
+            concurrency=concurrency,
+            status="ok",
+            started_at=started_at,
+            workload_digest=self._workload_digest,
+        )
+
+    def _record(
+        self,
+        status: LaunchStatus,
+        *,
+        reason: str | None = None,
+        command: Command | None = None,
+        ready_s: float | None = None,
+        resolved: str | None = None,
+        log_tail: tuple[str, ...] = (),
+    ) -> LaunchRecord:
+        return LaunchRecord(
+            candidate=self._candidate.name,
+            round=self._planned.round,
+            position=self._planned.position,
+            status=status,
+            reason=" ".join(tail(reason, 3)) if reason else None,
+            command=command.argv if command else (),
+            environment=command.environment if command else {},
+            started_at=self._started_at,
+            ended_at=now(),
+            ready_s=ready_s,
+            resolved_backend=resolved,
+            log_tail=log_tail,
+        )
+
+
+def _keep_earlier_log(log_file: Path) -> None:
+    """Put an interrupted start's log aside: points that it measured are kept, so is its log."""
+    if log_file.is_file():
+        earlier = len(list(log_file.parent.glob("server.interrupted-*.log")))
+        log_file.rename(log_file.with_name(f"server.interrupted-{earlier + 1}.log"))
+
+
+def _point_line(record: PointRecord) -> str:
+    figures = record.figures
+    if record.status != "ok" or figures is None:
+        return f"concurrency {record.concurrency}: {record.status}: {record.reason}"
+    line = f"concurrency {record.concurrency}: {figures.output_tokens_per_s or 0:.1f} tokens/s"
+    if figures.ttft_s.p50 is not None and figures.latency_s.p50 is not None:
+        line += f", TTFT {figures.ttft_s.p50 * 1e3:.0f} ms"
+        line += f", latency {figures.latency_s.p50 * 1e3:.0f} ms (medians)"
+    return line

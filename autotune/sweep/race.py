@@ -1,0 +1,39 @@
+"""Who stays in a sweep: which candidates are not launched again, and why. Pure.
+
+So far only failures take a candidate out; nobody is dropped for speed.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from autotune.probe.verdict import CandidateVerdict
+from autotune.records.schema import LaunchRecord, PointRecord, PointStatus
+
+# Failures of the candidate itself. The other ones (not steady, lengths off, ...) are failures
+# of a measurement, which the next round may well get right.
+_CANDIDATE_FAILED: frozenset[PointStatus] = frozenset({"crashed", "stalled", "request_errors"})
+
+
+def dropped(
+    launches: Sequence[LaunchRecord],
+    points: Sequence[PointRecord],
+    verdicts: Mapping[str, CandidateVerdict],
+    *,
+    reference: str,
+) -> dict[str, str]:
+    """Return the candidates that need no further launch, each with its reason.
+
+    A candidate that failed once can't win, so that measuring it again would only cost time. The
+    reference goes on as long as it can be launched: the others are judged by its answers.
+    """
+    reasons: dict[str, str] = {}
+    for launch in launches:
+        if launch.status != "ok":
+            reasons.setdefault(launch.candidate, f"{launch.status} in round {launch.round}")
+    for candidate, verdict in verdicts.items():
+        if verdict.verdict == "fail" and candidate != reference:
+            reasons.setdefault(candidate, f"wrong answers: {verdict.reason}")
+    for point in points:
+        if point.status in _CANDIDATE_FAILED and point.candidate != reference:
+            where = f"at concurrency {point.concurrency} in round {point.round}"
+            reasons.setdefault(point.candidate, f"{point.status} {where}")
+    return reasons
