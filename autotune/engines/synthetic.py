@@ -27,6 +27,7 @@ MAX_POSITIONS = 2048
 # With the default initialisation, greedy text hardly depends on the experts: zeroing them
 # leaves over half of the tokens as they were. At 8 times the scale, 93% of them change.
 MATRIX_SCALE = 8.0
+_PAD = 0
 ARCHITECTURE = "MiniMaxM2ForCausalLM"
 
 
@@ -52,7 +53,7 @@ def config() -> dict[str, Any]:
         "tie_word_embeddings": True,
         "bos_token_id": None,
         "eos_token_id": None,
-        "pad_token_id": 0,
+        "pad_token_id": _PAD,
     }
 
 
@@ -79,6 +80,9 @@ def _write_weights(folder: Path, seed: int) -> None:
         for name, weight in model.named_parameters():
             if weight.ndim >= 2 and "embed" not in name:
                 weight.mul_(MATRIX_SCALE)
+        # The padding token's logit is 0 then, never the highest: an answer made of nothing but
+        # padding would have no text at all.
+        model.get_input_embeddings().weight[_PAD].zero_()
         for name, buffer in model.named_buffers():
             if name.endswith("e_score_correction_bias"):
                 buffer.copy_(torch.randn_like(buffer) * 0.1)

@@ -166,7 +166,7 @@ def _rounds(data: PlotData, panels: Sequence[_Panel]) -> list[str]:
 def _label(name: str, judgement: Judgement, *, drawn: frozenset[str]) -> str:
     roles = []
     if name == judgement.choice:
-        roles.append("ahead" if judgement.blockers else "chosen")
+        roles.append("proposed" if judgement.blockers else "chosen")
     if name == judgement.baseline:
         roles.append(judgement.baseline_role or "baseline")
     if any(s.candidate == name and not s.admissible for s in judgement.standings):

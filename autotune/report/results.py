@@ -96,7 +96,7 @@ def candidates_section(subject: Subject) -> Section:
     )
     rows = tuple(_candidate_row(subject, standing) for standing in subject.judgement.standings)
     blocks: list[Block] = [Table(columns, rows)] if rows else []
-    blocks.append(Paragraph("Ratios are of throughput over all concurrencies."))
+    blocks.append(Paragraph(_ratio_note(subject.judgement)))
     rejected = tuple(
         f"{standing.candidate}: {standing.reason or 'no reason recorded'}"
         for standing in subject.judgement.standings
@@ -112,6 +112,13 @@ def candidates_section(subject: Subject) -> Section:
     if reasons:
         blocks += [Paragraph("Correctness:"), Bullets(reasons)]
     return Section("Candidates", tuple(blocks))
+
+
+def _ratio_note(judgement: Judgement) -> str:
+    text = "Ratios are of throughput over all concurrencies (weighted geometric mean)"
+    estimates = [e for s in judgement.standings for e in (s.to_baseline, s.behind) if e is not None]
+    levels = sorted({percent(e.interval.confidence) for e in estimates if e.interval is not None})
+    return f"{text}; brackets hold their {'/'.join(levels)} interval." if levels else f"{text}."
 
 
 def _sureness(judgement: Judgement, *, delta: float, alpha: float) -> str:
@@ -238,8 +245,24 @@ def _candidate_row(subject: Subject, standing: Standing) -> tuple[str, ...]:
         standing.verdict,
         f"{agreement:.3f}" if agreement is not None and known(agreement) else UNKNOWN,
         str(verdict.answers) if verdict is not None else UNKNOWN,
-        "yes" if standing.admissible else "no",
+        _may_win(subject.judgement, standing),
         str(standing.rounds),
         role if baseline else ratio(standing.to_baseline),
-        "the choice" if standing.candidate == subject.judgement.choice else ratio(standing.behind),
+        _behind(subject.judgement, standing),
     )
+
+
+def _may_win(judgement: Judgement, standing: Standing) -> str:
+    if not standing.admissible:
+        return "no"
+    if standing.candidate != judgement.choice:
+        return "yes"
+    return "yes, proposed" if judgement.blockers else "yes, chosen"
+
+
+def _behind(judgement: Judgement, standing: Standing) -> str:
+    # The leader is who is behind nobody; it needn't be the choice, which may be an equal incumbent.
+    others = any(other.behind is not None for other in judgement.standings)
+    if standing.behind is None and standing.admissible and others:
+        return "leader"
+    return ratio(standing.behind)

@@ -1,10 +1,11 @@
 """Write a run's report: ``report.md`` and the plots, into the run folder."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from autotune.decide.schema import Judgement
+from autotune.errors import RunFolderError
 from autotune.probe.verdict import CandidateVerdict
 from autotune.records.folder import LoadedRun, RunFolder, write_atomically
 from autotune.report import evidence, results
@@ -46,10 +47,7 @@ def write_report(
     )
     for name, data in plots.items():
         write_atomically(folder.path / name, data)
-    for stem in STEMS:
-        for name in (f"{stem}.svg", f"{stem}.png"):
-            if name not in plots:
-                (folder.path / name).unlink(missing_ok=True)
+    _remove_stale(folder.path, keep=plots)
     write_atomically(folder.path / REPORT_FILE, render(report).encode())
     return [folder.path / name for name in (REPORT_FILE, *plots)]
 
@@ -76,3 +74,17 @@ def build_report(
             evidence.environment_section(environment),
         ),
     )
+
+
+def _remove_stale(path: Path, *, keep: Collection[str]) -> None:
+    for stem in STEMS:
+        for name in (f"{stem}.svg", f"{stem}.png"):
+            if name in keep:
+                continue
+            try:
+                (path / name).unlink(missing_ok=True)
+            except OSError as error:
+                raise RunFolderError(
+                    f"{path / name}: can't be removed ({error.strerror}): remove it, or choose "
+                    "another folder"
+                ) from error

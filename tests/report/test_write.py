@@ -1,16 +1,22 @@
 """A report says what was decided, how sure, why others can't win, and what isn't known."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
-from autotune.decide.schema import Judgement
+from autotune.decide.schema import Judgement, RatioEstimate
+from autotune.errors import RunFolderError
 from autotune.probe.verdict import CandidateVerdict
 from autotune.records.folder import LoadedRun, RunFolder
 from autotune.records.schema import MeasurementWarning
 from autotune.report import write_report
+from autotune.report.markdown import render
+from autotune.report.subject import Subject
+from autotune.report.write import build_report
 from tests.records.builders import launch, make_judgement, make_run, make_verdicts
 from tests.report.test_figures import without_times
 
@@ -18,36 +24,34 @@ HOSTILE = "bad\x1b[31m | <img src=x>\n# heading @team"
 
 
 def report_of(
-    folder: Path,
     run: LoadedRun,
     judgement: Judgement | None = None,
     *,
     verdicts: Mapping[str, CandidateVerdict] | None = None,
     environment: Mapping[str, Any] | None = None,
 ) -> str:
-    files = write_report(
-        RunFolder(folder),
-        run,
-        judgement or make_judgement(run),
-        verdicts or make_verdicts(run),
-        environment=environment,
-    )
-    assert sorted(files) == sorted(folder.iterdir())
-    assert files[0].name == "report.md"
-    return files[0].read_text(encoding="utf-8")
+    """The report's Markdown, without drawing plots."""
+    if verdicts is None:
+        verdicts = make_verdicts(run)
+    subject = Subject.of(run, judgement or make_judgement(run), verdicts=verdicts)
+    return render(build_report(subject, plots=(), folder_name="demo", environment=environment))
+
+
+def write(folder: Path, run: LoadedRun) -> list[Path]:
+    judgement, verdicts = make_judgement(run), make_verdicts(run)
+    return write_report(RunFolder(folder), run, judgement, verdicts, environment=None)
 
 
 def row(report: str, *cells: str) -> str:
-    """The one table row that begins with these cells."""
+    """The first table row that begins with these cells."""
     start = "| " + " | ".join(cells) + " |"
-    (found,) = (line for line in report.splitlines() if line.startswith(start))
-    return found
+    return next(line for line in report.splitlines() if line.startswith(start))
 
 
-def test_the_verdict_comes_first_and_says_how_sure(tmp_path: Path) -> None:
+def test_the_verdict_comes_first_and_says_how_sure() -> None:
     run = make_run()
     judgement = make_judgement(run, notes=("at concurrency 1 another is ahead",))
-    lines = [line for line in report_of(tmp_path, run, judgement).splitlines() if line]
+    lines = [line for line in report_of(run, judgement).splitlines() if line]
     assert lines[0] == "# demo: (MiniMaxM2ForCausalLM, modelopt_fp4, sm90)"
     assert lines[2] == "**grouped_mm is the fastest**"
     assert lines[3].startswith("Outcome decisive, from 3 complete rounds: ")
@@ -55,9 +59,9 @@ def test_the_verdict_comes_first_and_says_how_sure(tmp_path: Path) -> None:
     assert lines[4] == "- at concurrency 1 another is ahead"
 
 
-def test_figures_have_units_intervals_and_n(tmp_path: Path) -> None:
+def test_figures_have_units_intervals_and_n() -> None:
     run = make_run()
-    report = report_of(tmp_path, run)
+    report = report_of(run)
     head = row(report, "concurrency", "candidate", "output tokens/s")
     assert "TTFT p50 (ms) | TTFT p99 (ms) | latency p50 (ms) | latency p99 (ms)" in head
     assert "ratio to eager | n |" in head
@@ -69,35 +73,52 @@ def test_figures_have_units_intervals_and_n(tmp_path: Path) -> None:
     assert "c busy users" in report
 
 
-def test_an_open_judgement_names_its_blockers(tmp_path: Path) -> None:
+def test_an_open_judgement_names_its_blockers() -> None:
     run = without_times(make_run(rounds=1))
     about = msgspec.structs.replace(run.run, source="https://example.org/pull/1")
     run = msgspec.structs.replace(run, run=about)
     judgement = make_judgement(run, outcome="open", blockers=("one round gives no interval",))
-    report = report_of(tmp_path, run, judgement, verdicts={})
+    report = report_of(run, judgement, verdicts={})
     assert "Outcome open, from 1 complete round:" in report
     assert "- one round gives no interval" in report
     assert "Time to first token: not published in the imported table." in report
     assert "TTFT p50" not in report
     assert "imported from https://example.org/pull/1." in report
-    assert "| 1.310 | 1 |" in report or "| 1.3" in row(report, "1", "`grouped_mm`")
+    assert re.search(r" \| 1\.\d{3} \| 1 \|$", row(report, "1", "`grouped_mm`"))
     assert "autotune decide" in report
     assert "autotune sweep" not in report
 
 
-def test_rejected_candidates_and_correctness_have_reasons(tmp_path: Path) -> None:
+def test_rejected_candidates_and_correctness_have_reasons() -> None:
     run = make_run()
     judgement = make_judgement(run, rejected={"grouped_mm": "its answers are garbage"})
     verdicts = make_verdicts(run)
     verdicts["grouped_mm"] = CandidateVerdict(
         candidate="grouped_mm", verdict="fail", reason="agreement 0.01", agreement=0.01, answers=24
     )
-    report = report_of(tmp_path, run, judgement, verdicts=verdicts)
+    report = report_of(run, judgement, verdicts=verdicts)
     assert "- grouped_mm: its answers are garbage" in report
     assert "- grouped_mm: fail: agreement 0.01" in report
 
 
-def test_failed_launches_invalid_points_and_warnings_are_listed(tmp_path: Path) -> None:
+def test_the_leader_is_named_where_an_equal_incumbent_is_chosen() -> None:
+    run = make_run()
+    standings = tuple(
+        msgspec.structs.replace(s, behind=RatioEstimate(ratio=1.01, n=3))
+        if s.candidate == "eager"
+        else s
+        for s in make_judgement(run, rejected={"batched_mm": "slow"}).standings
+    )
+    judgement = make_judgement(run, outcome="within_delta", choice="eager", standings=standings)
+    report = report_of(run, judgement)
+    line = row(report, "`eager`", "`eager`", "pass")
+    assert line.endswith("| yes, chosen | 3 | incumbent | 1.010, n = 3 |")
+    assert row(report, "`grouped_mm`", "`grouped_mm`", "pass").endswith("| leader |")
+    assert row(report, "`batched_mm`", "`batched_mm`", "pass").endswith("| n/a |")
+    assert "faster than the choice by more than 2%" in report
+
+
+def test_failed_launches_invalid_points_and_warnings_are_listed() -> None:
     run = make_run(rounds=2)
     warning = MeasurementWarning(
         code="low_concurrency", observed="0.93", threshold="0.95 to 1.02", remedy="raise the cap"
@@ -109,7 +130,7 @@ def test_failed_launches_invalid_points_and_warnings_are_listed(tmp_path: Path) 
         launch("eager", 3, 0, status="oom", reason="no memory", ready_s=None),
     )
     run = msgspec.structs.replace(run, points=tuple(points), launches=launches)
-    report = report_of(tmp_path, run)
+    report = report_of(run)
     assert row(report, "`eager`", "1", "1", "`crashed`").endswith("| exit code -9 |")
     line = row(report, "`low_concurrency`", "eager: c1 round 1; c4 round 1; c16 round 1; "
                "c64 round 1; and 4 more")  # fmt: skip
@@ -117,7 +138,7 @@ def test_failed_launches_invalid_points_and_warnings_are_listed(tmp_path: Path) 
     assert row(report, "3", "`eager`", "`oom`", "n/a").endswith("| no memory |")
 
 
-def test_environment_is_flat_and_escaped(tmp_path: Path) -> None:
+def test_environment_is_flat_and_escaped() -> None:
     deep: dict[str, Any] = {}
     for _ in range(50):
         deep = {"in": deep, "pad": 1}
@@ -128,7 +149,7 @@ def test_environment_is_flat_and_escaped(tmp_path: Path) -> None:
         "deep": deep,
         "many": {f"key{n}": n for n in range(300)},
     }
-    report = report_of(tmp_path, make_run(rounds=1), environment=environment)
+    report = report_of(make_run(rounds=1), environment=environment)
     assert row(report, "`gpu.clocks`") == "| `gpu.clocks` | 1, 2 |"
     assert row(report, "`cards.1.uuid`") == "| `cards.1.uuid` | not known |"
     assert row(report, "`gpu.name`") == (
@@ -138,7 +159,7 @@ def test_environment_is_flat_and_escaped(tmp_path: Path) -> None:
     assert "more rows aren't shown" in report
 
 
-def test_hostile_text_changes_nothing_of_the_reports_shape(tmp_path: Path) -> None:
+def test_hostile_text_changes_nothing_of_the_reports_shape() -> None:
     def headings(hostile: str) -> list[str]:
         run = make_run(rounds=1)
         bad = msgspec.structs.replace(run.points[0], status="crashed", reason=hostile)
@@ -151,24 +172,32 @@ def test_hostile_text_changes_nothing_of_the_reports_shape(tmp_path: Path) -> No
         judgement = make_judgement(
             run, summary=hostile, notes=(hostile,), rejected={"batched_mm": hostile}
         )
-        report = report_of(tmp_path, run, judgement, environment={hostile: hostile})
+        report = report_of(run, judgement, environment={hostile: hostile})
         assert not set(report) & set("\x1b\x00\r")
-        return [line for line in report.splitlines() if line.startswith(("#", "<", "```"))]
+        return [line for line in report.splitlines() if line.startswith(("#", "<"))]
 
     assert headings(HOSTILE + "\n</details>\n```\n| a | b |") == headings("harmless")
 
 
-def test_an_empty_run_still_has_a_report(tmp_path: Path) -> None:
-    report = report_of(tmp_path, make_run({}, rounds=0))
+def test_an_empty_run_still_has_a_report() -> None:
+    report = report_of(make_run({}, rounds=0))
     assert "No point of this run is valid." in report
     assert "Time to first token: not measured." in report
 
 
 def test_the_same_run_gives_the_same_bytes_and_no_stale_plot_stays(tmp_path: Path) -> None:
-    run = make_run(rounds=1)
-    report_of(tmp_path, run)
-    first = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    report_of(tmp_path, run)
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == first
-    report_of(tmp_path, without_times(run))
+    run = make_run(rounds=1, concurrencies=(1, 4))
+    files = write(tmp_path, run)
+    assert files[0].name == "report.md"
+    assert sorted(files) == sorted(tmp_path.iterdir())
+    first = {path.name: path.read_bytes() for path in files}
+    assert "![overview of 3 candidates" in first["report.md"].decode()
+    assert {path.name: path.read_bytes() for path in write(tmp_path, run)} == first
+    assert sorted(write(tmp_path, without_times(run))) == sorted(tmp_path.iterdir())
     assert not (tmp_path / "ttft.png").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(RunFolderError, match="file"):
+        write(tmp_path / "file" / "run", make_run({}, rounds=0))

@@ -1,0 +1,94 @@
+"""Who may win: which candidates are right, started, and have figures to be compared by. Pure.
+
+Correctness comes before speed: a candidate that isn't right is kept out here, however fast.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from autotune.decisions import one_line
+from autotune.probe.verdict import CandidateVerdict
+from autotune.records.folder import LoadedRun
+from autotune.records.schema import PointStatus
+
+_LONGEST_REASON = 200
+Throughputs = dict[int, dict[int, float]]
+
+# A candidate that breaks once is unreliable. The other point statuses are failures of a
+# measurement: they only cost the round.
+_BROKEN: frozenset[PointStatus] = frozenset({"crashed", "stalled", "request_errors"})
+
+
+class Admission(msgspec.Struct, frozen=True, kw_only=True):
+    """One candidate before any comparison.
+
+    ``refusal`` says why it can't win, ``None`` if it can. ``throughputs`` holds the valid points'
+    output tokens/s: round -> concurrency -> value.
+    """
+
+    candidate: str
+    backend: str
+    verdict: CandidateVerdict
+    throughputs: Throughputs
+    refusal: str | None = None
+
+    def complete_rounds(self, concurrencies: tuple[int, ...]) -> set[int]:
+        """Rounds in which this candidate has a valid point at every concurrency."""
+        return {
+            round_number
+            for round_number, values in self.throughputs.items()
+            if all(concurrency in values for concurrency in concurrencies)
+        }
+
+
+def admit(run: LoadedRun, verdicts: Mapping[str, CandidateVerdict]) -> dict[str, Admission]:
+    """Return every candidate's admission, in the run's order."""
+    return {
+        candidate.name: Admission(
+            candidate=candidate.name,
+            backend=candidate.backend,
+            verdict=verdicts[candidate.name],
+            throughputs=_throughputs(run, candidate.name),
+            refusal=_refusal(run, candidate.name, verdicts[candidate.name]),
+        )
+        for candidate in run.run.candidates
+    }
+
+
+def _throughputs(run: LoadedRun, candidate: str) -> Throughputs:
+    values: Throughputs = {}
+    for point in run.points:
+        if point.candidate == candidate and point.status == "ok" and point.figures is not None:
+            throughput = point.figures.output_tokens_per_s
+            if throughput is not None and throughput > 0:
+                values.setdefault(point.round, {})[point.concurrency] = throughput
+    return values
+
+
+def _refusal(run: LoadedRun, candidate: str, verdict: CandidateVerdict) -> str | None:
+    for launch in run.launches:
+        if launch.candidate == candidate and launch.status != "ok":
+            return f"{launch.status} in round {launch.round}{_because(launch.reason)}"
+    if verdict.verdict == "fail":
+        return f"wrong answers: {verdict.reason}"
+    points = [point for point in run.points if point.candidate == candidate]
+    for point in points:
+        if point.status in _BROKEN:
+            where = f"at concurrency {point.concurrency} in round {point.round}"
+            return f"{point.status} {where}{_because(point.reason)}"
+    for concurrency in run.run.concurrencies:
+        here = [point for point in points if point.concurrency == concurrency]
+        if not any(
+            point.status == "ok" and point.figures and point.figures.output_tokens_per_s
+            for point in here
+        ):
+            failed = next((point for point in here if point.status != "ok"), None)
+            why = f" ({failed.status}{_because(failed.reason)})" if failed else ""
+            return f"no valid throughput at concurrency {concurrency}{why}"
+    return None
+
+
+def _because(reason: str | None) -> str:
+    # A server wrote it: it may be long, and hold anything.
+    return f": {one_line(' '.join(reason.split()), limit=_LONGEST_REASON)}" if reason else ""

@@ -1,0 +1,153 @@
+"""A CSV file as rows that know their line, whatever bytes it holds."""
+
+import csv
+import hashlib
+import io
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from autotune.decisions import one_line
+from autotune.errors import InputError
+
+LARGEST_FILE = 16 * 2**20
+_LONGEST_QUOTE = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One row: the line it begins on, and its cells by column, without spaces around them."""
+
+    line: int
+    cells: dict[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A whole file. ``where`` is its name for messages; ``extra`` are columns nobody asked for."""
+
+    where: str
+    rows: tuple[Row, ...]
+    extra: tuple[str, ...]
+    sha256: str
+
+    def error(self, line: int, problem: str) -> InputError:
+        """Return the error that says what is wrong in ``line`` and what to do."""
+        return InputError(f"{self.where}, line {line}: {problem}")
+
+
+def quoted(text: str) -> str:
+    """Return hostile text for a message: quoted, printable, cut where it is long."""
+    return repr(one_line(text, limit=_LONGEST_QUOTE))
+
+
+def read_table(path: Path, *, columns: Sequence[str]) -> Table:
+    """Read a CSV file whose header holds each of ``columns``, in any order.
+
+    A byte order mark, any line ends and empty lines are fine.
+
+    Raises:
+        InputError: missing, not a file, over 16 MiB, not UTF-8, not CSV, without a row, another
+            header, a row of another length, or a cell with a character that doesn't print.
+    """
+    where = one_line(str(path))
+    data = _read(path, where=where)
+    records = _records(_decode(data, where=where), where=where)
+    header_line, header = next(records, (1, []))
+    names = [name.strip() for name in header]
+    _check_header(names, columns, where=f"{where}, line {header_line}")
+    rows = []
+    for line, cells in records:
+        if len(cells) != len(names):
+            raise InputError(
+                f"{where}, line {line}: {len(cells)} cells, but the header has {len(names)}: "
+                "quote a cell that holds a comma, and leave unknown cells empty"
+            )
+        row = dict(zip(names, (cell.strip() for cell in cells), strict=True))
+        _check_printable(row, where=f"{where}, line {line}")
+        rows.append(Row(line=line, cells=row))
+    if not rows:
+        raise InputError(f"{where}: a header and no row: nothing to import")
+    return Table(
+        where=where,
+        rows=tuple(rows),
+        extra=tuple(name for name in names if name not in columns),
+        sha256=hashlib.sha256(data).hexdigest(),
+    )
+
+
+def _read(path: Path, *, where: str) -> bytes:
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise InputError(f"{where}: a folder: name the CSV file in it")
+        if not stat.S_ISREG(mode):
+            raise InputError(f"{where}: not a regular file: save the table to a file first")
+        with path.open("rb") as file:
+            data = file.read(LARGEST_FILE + 1)
+    except FileNotFoundError:
+        raise InputError(f"{where}: no such file: name a CSV file") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{where}: can't be read: {error}") from None
+    if len(data) > LARGEST_FILE:
+        raise InputError(
+            f"{where}: over {LARGEST_FILE // 2**20} MiB, which no published table is: "
+            "is it another file?"
+        )
+    if not data.strip():
+        raise InputError(f"{where}: empty: nothing to import")
+    return data
+
+
+def _decode(data: bytes, *, where: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"{where}, line {line}: not text in UTF-8 (byte {error.start}): save the table as "
+            "CSV in UTF-8"
+        ) from None
+
+
+def _records(text: str, *, where: str) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    line = 1
+    try:
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                yield line, cells
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(
+            f"{where}, line {line}: not CSV ({error}): a quote that isn't closed, or another "
+            "kind of file?"
+        ) from None
+
+
+def _check_header(names: Sequence[str], columns: Sequence[str], *, where: str) -> None:
+    twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
+    known = [name for name in names if name in columns]
+    missing = [name for name in columns if name not in names]
+    if not known:
+        raise InputError(
+            f"{where}: not a tidy table: its first line is {quoted(','.join(names))}, not a "
+            f"header with the columns {','.join(columns)}"
+        )
+    if twice is not None:
+        raise InputError(f"{where}: two columns are named {quoted(twice)}: remove one")
+    if missing:
+        raise InputError(
+            f"{where}: no column {', '.join(missing)}: a tidy table has the columns "
+            f"{','.join(columns)}; leave a cell empty where the value isn't known"
+        )
+
+
+def _check_printable(cells: dict[str, str], *, where: str) -> None:
+    for column, cell in cells.items():
+        if not cell.isprintable():
+            raise InputError(
+                f"{where}: {quoted(column)} holds a character that doesn't print: "
+                f"{quoted(cell)}; remove it"
+            )

@@ -1,0 +1,126 @@
+"""Which published metric, in which unit, is which figure of a point record.
+
+A metric is taken only where its name and unit leave one reading. All others are left out with
+the reason, since a figure in the wrong field is worse than none.
+"""
+
+import re
+from dataclasses import dataclass
+
+from autotune.importers.csv_file import quoted
+
+_TOKEN_RATES = {
+    f"{token}/{second}": 1.0
+    for token in ("tok", "toks", "token", "tokens")
+    for second in ("s", "sec", "second")
+}
+_REQUEST_RATES = {
+    f"{request}/{second}": 1.0
+    for request in ("req", "reqs", "request", "requests")
+    for second in ("s", "sec", "second")
+}
+_TIMES = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6}  # noqa: RUF001
+_TIMES_PER_TOKEN = _TIMES | {
+    f"{unit}/{token}": factor
+    for unit, factor in _TIMES.items()
+    for token in ("tok", "token")
+}
+
+_RATES = {
+    "output_throughput": ("output_tokens_per_s", _TOKEN_RATES),
+    "output_token_throughput": ("output_tokens_per_s", _TOKEN_RATES),
+    "total_throughput": ("total_tokens_per_s", _TOKEN_RATES),
+    "total_token_throughput": ("total_tokens_per_s", _TOKEN_RATES),
+    "request_throughput": ("requests_per_s", _REQUEST_RATES),
+}
+_STATISTICS = {
+    "mean": "mean",
+    "median": "p50",
+    **{name: name for name in ("p50", "p90", "p95", "p99")},
+}
+_DISTRIBUTIONS = {
+    "ttft": ("ttft_s", _TIMES),
+    "tpot": ("tpot_s", _TIMES_PER_TOKEN),
+    "itl": ("itl_s", _TIMES_PER_TOKEN),
+    "e2e": ("latency_s", _TIMES),
+    "e2e_latency": ("latency_s", _TIMES),
+}
+
+_REPEAT = re.compile(r"(.+)_rep([0-9]{1,3})")
+# What a copyist or an author added behind a unit, which isn't part of it.
+_REMARK = re.compile(r"\s*\((inferred|higher better|lower better)\)$")
+
+# Tried in order: the first that is found in the name says why the metric stays out.
+_REASONS = (
+    (r"_vs_|ratio|relative|speedup", "a ratio, not a measurement"),
+    (r"last_request", "one request of a batch, not a statistic over requests"),
+    (r"batch", "the time of a whole batch, not of a request"),
+    (r"kernel", "a kernel on its own, not a server"),
+    (r"acc|gsm8k|mmlu|score|exact_match", "accuracy, not speed"),
+    (r"per_gpu", "says neither whether input tokens count nor over which time"),
+    (r"per_user", "says neither how it was averaged nor over which time"),
+    (r"^(prefill|decode|sweep)_", "a phase or a sweep of its own, not a whole request load"),
+    (r"^achieved_concurrency$", "defined differently by each tool"),
+    (r"duration", "depends on how many requests were sent, which isn't given"),
+    (r"^throughput$", "says neither tokens nor requests, nor whether input tokens count"),
+    (r"^(ttft|tpot|itl|e2e|e2e_latency)$", "doesn't say which statistic (mean, median, p99)"),
+    (r"latency$", "doesn't say of what: mean_e2e is a request's latency"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A metric that has a place in the record.
+
+    ``field`` is the figure's field, ``part`` the statistic inside a distribution. ``repeat`` is
+    the ``N`` of ``_repN``, ``None`` without one. A value times ``factor`` is in the record's
+    unit. ``inferred`` says that the unit wasn't published but concluded by who copied the table.
+    """
+
+    field: str
+    part: str | None
+    repeat: int | None
+    factor: float
+    inferred: bool
+
+
+def published_unit(unit: str) -> str:
+    """Return a unit without remarks such as ``(inferred)``."""
+    return _REMARK.sub("", unit)
+
+
+def read_figure(metric: str, unit: str) -> Figure | str:
+    """Return the record's figure for a published metric, or the reason why it has none."""
+    match = _REPEAT.fullmatch(metric)
+    name, repeat = (match[1], int(match[2])) if match else (metric, None)
+    place = _place(name)
+    if place is None:
+        return _why_not(name)
+    field, part, units = place
+    factor = units.get(published_unit(unit))
+    if factor is None:
+        given = f"the unit {quoted(unit)} isn't" if unit else "it has no unit, which must be"
+        return f"{given} one of {', '.join(list(units)[:3])}"
+    if repeat == 0:
+        return "repetitions count from 1: write _rep1 for the first"
+    return Figure(
+        field=field, part=part, repeat=repeat, factor=factor, inferred="(inferred)" in unit
+    )
+
+
+def _place(name: str) -> tuple[str, str | None, dict[str, float]] | None:
+    if name in _RATES:
+        field, units = _RATES[name]
+        return field, None, units
+    statistic, _, rest = name.partition("_")
+    if statistic in _STATISTICS and rest in _DISTRIBUTIONS:
+        field, units = _DISTRIBUTIONS[rest]
+        return field, _STATISTICS[statistic], units
+    return None
+
+
+def _why_not(name: str) -> str:
+    for pattern, reason in _REASONS:
+        if re.search(pattern, name):
+            return reason
+    return "not a metric that has a place in the records"
