@@ -4,6 +4,7 @@ import csv
 import hashlib
 import io
 import stat
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from autotune.decisions import one_line
 from autotune.errors import InputError
 
 LARGEST_FILE = 16 * 2**20
+_LONGEST_CELL = 500
 _LONGEST_QUOTE = 60
 
 
@@ -49,7 +51,8 @@ def read_table(path: Path, *, columns: Sequence[str]) -> Table:
 
     Raises:
         InputError: missing, not a file, over 16 MiB, not UTF-8, not CSV, without a row, another
-            header, a row of another length, or a cell with a character that doesn't print.
+            header, a row of another length, or a cell of ``columns`` that is over 500 characters or
+            holds one that doesn't print.
     """
     where = one_line(str(path))
     data = _read(path, where=where)
@@ -65,7 +68,7 @@ def read_table(path: Path, *, columns: Sequence[str]) -> Table:
                 "quote a cell that holds a comma, and leave unknown cells empty"
             )
         row = dict(zip(names, (cell.strip() for cell in cells), strict=True))
-        _check_printable(row, where=f"{where}, line {line}")
+        _check_cells(row, columns, where=f"{where}, line {line}")
         rows.append(Row(line=line, cells=row))
     if not rows:
         raise InputError(f"{where}: a header and no row: nothing to import")
@@ -127,14 +130,14 @@ def _records(text: str, *, where: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _check_header(names: Sequence[str], columns: Sequence[str], *, where: str) -> None:
-    twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
-    known = [name for name in names if name in columns]
-    missing = [name for name in columns if name not in names]
-    if not known:
+    counts = Counter(names)
+    missing = [name for name in columns if name not in counts]
+    if len(missing) == len(columns):
         raise InputError(
             f"{where}: not a tidy table: its first line is {quoted(','.join(names))}, not a "
             f"header with the columns {','.join(columns)}"
         )
+    twice = next((name for name, count in counts.items() if count > 1), None)
     if twice is not None:
         raise InputError(f"{where}: two columns are named {quoted(twice)}: remove one")
     if missing:
@@ -144,10 +147,15 @@ def _check_header(names: Sequence[str], columns: Sequence[str], *, where: str) -
         )
 
 
-def _check_printable(cells: dict[str, str], *, where: str) -> None:
-    for column, cell in cells.items():
+def _check_cells(cells: dict[str, str], columns: Sequence[str], *, where: str) -> None:
+    for column in columns:
+        cell = cells[column]
+        if len(cell) > _LONGEST_CELL:
+            raise InputError(
+                f"{where}: {column} holds {len(cell)} characters, over {_LONGEST_CELL}: "
+                "a quote that isn't closed?"
+            )
         if not cell.isprintable():
             raise InputError(
-                f"{where}: {quoted(column)} holds a character that doesn't print: "
-                f"{quoted(cell)}; remove it"
+                f"{where}: {column} holds a character that doesn't print: {quoted(cell)}; remove it"
             )

@@ -5,26 +5,35 @@ the reason, since a figure in the wrong field is worse than none.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from autotune.importers.csv_file import quoted
 
-_TOKEN_RATES = {
-    f"{token}/{second}": 1.0
-    for token in ("tok", "toks", "token", "tokens")
-    for second in ("s", "sec", "second")
-}
-_REQUEST_RATES = {
-    f"{request}/{second}": 1.0
-    for request in ("req", "reqs", "request", "requests")
-    for second in ("s", "sec", "second")
-}
-_TIMES = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6}  # noqa: RUF001
-_TIMES_PER_TOKEN = _TIMES | {
-    f"{unit}/{token}": factor
-    for unit, factor in _TIMES.items()
-    for token in ("tok", "token")
-}
+
+@dataclass(frozen=True, kw_only=True)
+class _Units:
+    """Spellings of units of one kind, each with its factor to the record's unit."""
+
+    shown: str
+    factors: Mapping[str, float]
+
+
+_SECONDS = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "\u00b5s": 1e-6, "\u03bcs": 1e-6}
+_TIMES = _Units(shown="s, ms, us", factors=_SECONDS)
+_TIMES_PER_TOKEN = _Units(
+    shown="s, ms, us, ms/token",
+    factors=_SECONDS
+    | {f"{unit}/{per}": factor for unit, factor in _SECONDS.items() for per in ("tok", "token")},
+)
+_TOKEN_RATES = _Units(
+    shown="tok/s, tokens/s",
+    factors={f"{of}/{per}": 1.0 for of in ("tok", "token", "tokens") for per in ("s", "sec")},
+)
+_REQUEST_RATES = _Units(
+    shown="req/s, requests/s",
+    factors={f"{of}/{per}": 1.0 for of in ("req", "request", "requests") for per in ("s", "sec")},
+)
 
 _RATES = {
     "output_throughput": ("output_tokens_per_s", _TOKEN_RATES),
@@ -89,18 +98,22 @@ def published_unit(unit: str) -> str:
     return _REMARK.sub("", unit)
 
 
+def has_place(metric: str) -> bool:
+    """Whether the metric's name alone has a place in the record, whatever its unit is."""
+    return _place(_split(metric)[0]) is not None
+
+
 def read_figure(metric: str, unit: str) -> Figure | str:
     """Return the record's figure for a published metric, or the reason why it has none."""
-    match = _REPEAT.fullmatch(metric)
-    name, repeat = (match[1], int(match[2])) if match else (metric, None)
+    name, repeat = _split(metric)
     place = _place(name)
     if place is None:
         return _why_not(name)
     field, part, units = place
-    factor = units.get(published_unit(unit))
+    factor = units.factors.get(published_unit(unit))
     if factor is None:
         given = f"the unit {quoted(unit)} isn't" if unit else "it has no unit, which must be"
-        return f"{given} one of {', '.join(list(units)[:3])}"
+        return f"{given} one of {units.shown}"
     if repeat == 0:
         return "repetitions count from 1: write _rep1 for the first"
     return Figure(
@@ -108,7 +121,12 @@ def read_figure(metric: str, unit: str) -> Figure | str:
     )
 
 
-def _place(name: str) -> tuple[str, str | None, dict[str, float]] | None:
+def _split(metric: str) -> tuple[str, int | None]:
+    match = _REPEAT.fullmatch(metric)
+    return (match[1], int(match[2])) if match else (metric, None)
+
+
+def _place(name: str) -> tuple[str, str | None, _Units] | None:
     if name in _RATES:
         field, units = _RATES[name]
         return field, None, units

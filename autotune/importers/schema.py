@@ -57,7 +57,7 @@ class ImportOptions:
             if count is not None and count < 1:
                 raise UsageError(f"{what} {count}: give a whole number of at least 1")
         for old, new in self.rename.items():
-            check_name(f"the new name of {ascii(old[:80])},", new)
+            check_name(f"the new name of {old[:80]!a},", new)
         for arch in self.also_arch:
             check_name("also_arch", arch)
         if bool(self.also_arch) != bool(self.also_arch_reason):
