@@ -23,8 +23,9 @@ _BROKEN: frozenset[PointStatus] = frozenset({"crashed", "stalled", "request_erro
 class Admission(msgspec.Struct, frozen=True, kw_only=True):
     """One candidate before any comparison.
 
-    ``refusal`` says why it can't win, ``None`` if it can. ``throughputs`` holds the valid points'
-    output tokens/s: round -> concurrency -> value.
+    ``refusal`` says why it can't win: it failed itself. ``unmeasured`` says which figures are
+    missing although it didn't: that isn't held against it, but it can't be compared either.
+    ``throughputs`` holds the valid points' output tokens/s: round -> concurrency -> value.
     """
 
     candidate: str
@@ -32,6 +33,7 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
     verdict: CandidateVerdict
     throughputs: Throughputs
     refusal: str | None = None
+    unmeasured: str | None = None
 
     def complete_rounds(self, concurrencies: tuple[int, ...]) -> set[int]:
         """Rounds in which this candidate has a valid point at every concurrency."""
@@ -51,6 +53,7 @@ def admit(run: LoadedRun, verdicts: Mapping[str, CandidateVerdict]) -> dict[str,
             verdict=verdicts[candidate.name],
             throughputs=_throughputs(run, candidate.name),
             refusal=_refusal(run, candidate.name, verdicts[candidate.name]),
+            unmeasured=_unmeasured(run, candidate.name),
         )
         for candidate in run.run.candidates
     }
@@ -77,6 +80,11 @@ def _refusal(run: LoadedRun, candidate: str, verdict: CandidateVerdict) -> str |
         if point.status in _BROKEN:
             where = f"at concurrency {point.concurrency} in round {point.round}"
             return f"{point.status} {where}{_because(point.reason)}"
+    return None
+
+
+def _unmeasured(run: LoadedRun, candidate: str) -> str | None:
+    points = [point for point in run.points if point.candidate == candidate]
     for concurrency in run.run.concurrencies:
         here = [point for point in points if point.concurrency == concurrency]
         if not any(

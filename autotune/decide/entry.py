@@ -3,13 +3,14 @@
 Pure: where the file lies, and writing it, is `autotune.conclude`'s.
 """
 
-import re
 from collections.abc import Mapping, Sequence
-from statistics import fmean, geometric_mean
+from statistics import fmean
 
 import msgspec
 
 from autotune.decide.schema import Judgement, Standing
+from autotune.decide.statistics import geometric_mean
+from autotune.decisions.freshness import release
 from autotune.decisions.schema import (
     SCHEMA_VERSION,
     Choice,
@@ -21,7 +22,7 @@ from autotune.decisions.schema import (
     RejectedCandidate,
     Scope,
 )
-from autotune.errors import AutotuneError
+from autotune.errors import AutotuneError, DecisionFileError
 from autotune.probe.verdict import CandidateVerdict
 from autotune.records.folder import LoadedRun
 from autotune.records.schema import PointFigures
@@ -77,7 +78,12 @@ def merge_entry(existing: DecisionFile | None, key: DecisionKey, entry: Entry) -
     Two scopes are the same if they differ in versions only: a patch release measured anew
     replaces the older one. Other sizes, devices, dtypes, environments and engine releases
     (major.minor) stand side by side.
+
+    Raises:
+        DecisionFileError: ``existing`` is about another key.
     """
+    if existing is not None and existing.key != key:
+        raise DecisionFileError(f"the existing file is about {existing.key}, not about {key}")
     kept = [
         old
         for old in (existing.entries if existing else ())
@@ -88,10 +94,10 @@ def merge_entry(existing: DecisionFile | None, key: DecisionKey, entry: Entry) -
 
 
 def _identity(scope: Scope) -> bytes:
-    release = re.match(r"\d+\.\d+", scope.engine_version or "")
+    known = release(scope.engine_version or "")
     plain = msgspec.structs.replace(
         scope,
-        engine_version=release[0] if release else scope.engine_version,
+        engine_version="{}.{}".format(*known) if known else scope.engine_version,
         kernel_libraries={},
         also_arch=(),
         also_arch_reason=None,

@@ -6,7 +6,8 @@ ratio is a difference; ``exp`` turns the results back.
 
 Sources: the additive block model and its residual mean square are those of the randomised
 complete block design (Fisher, The Design of Experiments, 1935); comparing each candidate with
-the leader at ``alpha / comparisons`` is Bonferroni's inequality.
+the leader at ``alpha / comparisons`` is Bonferroni's inequality. The bounds are two-sided: the
+leader is picked from the same data, so that either of two equal candidates may come out in front.
 """
 
 import math
@@ -18,6 +19,9 @@ from scipy.special import stdtrit
 
 from autotune.decide.schema import RatioEstimate
 from autotune.decisions.schema import Interval
+
+# Beyond this, exp() overflows.
+_LARGEST_LOG = 700.0
 
 
 class BlockFit(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,11 +66,11 @@ def ratio_estimate(
     n = len(logs)
     mean = fmean(logs)
     if n < 2:
-        return RatioEstimate(ratio=math.exp(mean), n=n)
+        return RatioEstimate(ratio=ratio(mean), n=n)
     deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in logs) / (n - 1))
     half = t_quantile(1 - (1 - confidence) / 2, n - 1) * deviation / math.sqrt(n)
-    interval = Interval(math.exp(mean - half), math.exp(mean + half), confidence)
-    return RatioEstimate(ratio=math.exp(mean), n=n, interval=interval)
+    interval = Interval(ratio(mean - half), ratio(mean + half), confidence)
+    return RatioEstimate(ratio=ratio(mean), n=n, interval=interval)
 
 
 def fit_blocks(scores: Mapping[str, Sequence[float]]) -> BlockFit:
@@ -101,8 +105,8 @@ def difference_bounds(
 ) -> Bounds:
     """Return how far ``leader``'s mean score lies above ``other``'s, with its bounds.
 
-    ``D -+ t(1 - alpha / comparisons, degrees) * sqrt(2 s2 / n)``. Each bound alone holds with
-    ``1 - alpha`` for all comparisons together.
+    ``D -+ t(1 - alpha / (2 comparisons), degrees) * sqrt(2 s2 / n)``. All of them
+    together hold with a confidence of at least ``1 - alpha``.
 
     Args:
         fit: of blocks that hold both.
@@ -114,7 +118,7 @@ def difference_bounds(
     difference = fit.means[leader] - fit.means[other]
     if fit.variance is None:
         return Bounds(difference=difference, low=None, high=None)
-    quantile = t_quantile(1 - alpha / max(1, comparisons), fit.degrees)
+    quantile = t_quantile(1 - alpha / (2 * max(1, comparisons)), fit.degrees)
     half = quantile * math.sqrt(2 * fit.variance / fit.rounds)
     return Bounds(difference=difference, low=difference - half, high=difference + half)
 
@@ -122,3 +126,21 @@ def difference_bounds(
 def t_quantile(probability: float, degrees: int) -> float:
     """Return Student's t quantile for ``degrees`` degrees of freedom."""
     return float(stdtrit(degrees, probability))
+
+
+def ratio(log: float) -> float:
+    """Return ``exp(log)``, held within what a float can say."""
+    return math.exp(max(-_LARGEST_LOG, min(log, _LARGEST_LOG)))
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    """Return the geometric mean; equal values give exactly that value.
+
+    Raises:
+        ValueError: there is no value.
+    """
+    if not values:
+        raise ValueError("the mean of no values")
+    if min(values) == max(values):
+        return values[0]
+    return math.exp(fmean(math.log(value) for value in values))

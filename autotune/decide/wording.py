@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from autotune.decide.schema import RatioEstimate, Standing
+from autotune.decide.statistics import Bounds, ratio
 from autotune.decisions.schema import ConcurrencyWinner, Interval, Outcome
 from autotune.probe.verdict import CandidateVerdict
-from autotune.records.schema import Rule
+from autotune.records.schema import PointRecord, Rule
 
 
 def percent(ratio: float) -> str:
@@ -50,24 +51,30 @@ def summary(
     return f"open: {choice} leads {rival[0]} by {_with_interval(rival[1])} over {over}"
 
 
-def blockers(
-    *,
-    outcome: Outcome,
-    verdict: CandidateVerdict,
-    rounds: int,
-    rule: Rule,
-    standings: Sequence[Standing],
-) -> tuple[str, ...]:
+def blockers(doubt: str | None, verdict: CandidateVerdict) -> tuple[str, ...]:
     """Return what somebody must accept before the decision may be written."""
-    found = []
-    if outcome == "open":
-        found.append(f"the outcome is open: {_why_open(rounds, rule, standings)}")
+    found = [] if doubt is None else [f"the outcome is open: {doubt}"]
     if verdict.verdict != "pass":
         reason = verdict.reason
         if not reason.startswith("no correctness evidence"):
             reason = f"correctness is {verdict.verdict}: {reason}"
         found.append(reason)
     return tuple(found)
+
+
+def not_separated(bounds: Mapping[str, Bounds], rule: Rule) -> str:
+    """Say which rival the leader couldn't be told from."""
+    name, bound = min(bounds.items(), key=lambda pair: pair[1].low or 0.0)
+    lead = _with_interval(ratio_of(bound, rule, rounds=0))
+    return f"{name} may still be better by more than {rule.delta:.1%}: the lead over it is {lead}"
+
+
+def ratio_of(bound: Bounds, rule: Rule, *, rounds: int) -> RatioEstimate:
+    """Return a difference of scores as a ratio, with its interval."""
+    interval = None
+    if bound.low is not None and bound.high is not None:
+        interval = Interval(ratio(bound.low), ratio(bound.high), 1 - rule.alpha)
+    return RatioEstimate(ratio=ratio(bound.difference), n=rounds, interval=interval)
 
 
 def ahead(winners: Sequence[ConcurrencyWinner], *, choice: str) -> list[str]:
@@ -93,27 +100,21 @@ def no_one_reaches_floor(choice: str, worst: float, floor: float) -> str:
     )
 
 
-def rounds_left_out(rounds: Sequence[int], complete: Mapping[str, set[int]]) -> list[str]:
-    """Say which rounds weren't compared, and for want of whom."""
+def rounds_left_out(
+    points: Sequence[PointRecord], contenders: Sequence[str], rounds: Sequence[int]
+) -> list[str]:
+    """Say which rounds weren't compared, for want of whom, and why."""
     notes = []
-    for round_number in rounds:
-        lacking = [name for name, has in complete.items() if round_number not in has]
-        if lacking:
-            notes.append(
-                f"round {round_number} is left out: {', '.join(lacking)} lacks a valid point"
-            )
+    for round_number in sorted({point.round for point in points} - set(rounds)):
+        failed = [
+            f"{point.candidate} is {point.status} at concurrency {point.concurrency}"
+            for point in points
+            if point.round == round_number and point.candidate in contenders
+            if point.status != "ok"
+        ]
+        why = "; ".join(failed) or "not every candidate was measured"
+        notes.append(f"round {round_number} is left out: {why}")
     return notes
-
-
-def _why_open(rounds: int, rule: Rule, standings: Sequence[Standing]) -> str:
-    if rounds == 1:
-        return f"one round gives no interval; the rule asks for {rule.rounds}"
-    if rounds < rule.rounds:
-        return f"{rounds} complete rounds of the {rule.rounds} that the rule asks for"
-    rival = _nearest_rival(standings)
-    if rival is None:
-        return "there is nothing to compare with"
-    return f"after {rounds} rounds the lead over {rival[0]} is still {_with_interval(rival[1])}"
 
 
 def _nearest_rival(standings: Sequence[Standing]) -> tuple[str, RatioEstimate] | None:

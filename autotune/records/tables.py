@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 
 from autotune.decide.schema import Judgement, Standing
+from autotune.decide.statistics import geometric_mean
 from autotune.errors import RunFolderError
 from autotune.records.folder import (
     POINTS_TABLE,
@@ -239,7 +240,7 @@ def _averages(figures: Sequence[PointFigures]) -> dict[str, Any]:
     throughputs = [f.output_tokens_per_s for f in figures if f.output_tokens_per_s is not None]
     row: dict[str, Any] = {
         "rounds": len(figures),
-        "output_tokens_per_s": _geometric_mean(throughputs),
+        "output_tokens_per_s": geometric_mean(throughputs) if throughputs else None,
         "output_tokens_per_s_min": min(throughputs, default=None),
         "output_tokens_per_s_max": max(throughputs, default=None),
     }
@@ -265,14 +266,6 @@ def _judged(standing: Standing | None, concurrency: int) -> dict[str, Any]:
             row["ratio_high"] = estimate.interval.high
             row["ratio_confidence"] = estimate.interval.confidence
     return row
-
-
-def _geometric_mean(values: Sequence[float]) -> float | None:
-    if not values or min(values) <= 0:
-        return None
-    if min(values) == max(values):
-        return values[0]  # exp(log(x)) isn't always x, and one round's figure must stay itself
-    return math.exp(math.fsum(math.log(value) for value in values) / len(values))
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
