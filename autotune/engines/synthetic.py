@@ -61,8 +61,8 @@ def build(folder: Path, *, seed: int) -> None:
     """Write checkpoint and tokenizer to ``folder``, which appears whole or not at all."""
     partial = folder.with_name(f"{folder.name}.partial.{os.getpid()}")
     partial.mkdir(parents=True)
-    _write_weights(partial, seed)
-    _write_tokenizer(partial)
+    silent = _write_tokenizer(partial)
+    _write_weights(partial, seed, silent=silent)
     # transformers drops and adds keys when it saves: the file is ours, as stated above.
     (partial / "config.json").write_text(json.dumps(config(), indent=2) + "\n")
     # No end token is named, so every answer runs to its asked length.
@@ -70,7 +70,7 @@ def build(folder: Path, *, seed: int) -> None:
     partial.rename(folder)
 
 
-def _write_weights(folder: Path, seed: int) -> None:
+def _write_weights(folder: Path, seed: int, *, silent: list[int]) -> None:
     import torch
     from transformers import MiniMaxM2Config, MiniMaxM2ForCausalLM
 
@@ -80,16 +80,17 @@ def _write_weights(folder: Path, seed: int) -> None:
         for name, weight in model.named_parameters():
             if weight.ndim >= 2 and "embed" not in name:
                 weight.mul_(MATRIX_SCALE)
-        # The padding token's logit is 0 then, never the highest: an answer made of nothing but
-        # padding would have no text at all.
-        model.get_input_embeddings().weight[_PAD].zero_()
+        # The logit of a zero embedding is 0, never the highest: an answer made of nothing but
+        # padding or half characters would have no text at all.
+        model.get_input_embeddings().weight[silent] = 0
         for name, buffer in model.named_buffers():
             if name.endswith("e_score_correction_bias"):
                 buffer.copy_(torch.randn_like(buffer) * 0.1)
     model.save_pretrained(folder, safe_serialization=True)
 
 
-def _write_tokenizer(folder: Path) -> None:
+def _write_tokenizer(folder: Path) -> list[int]:
+    """Train and write the tokenizer; return the tokens that are no text by themselves."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE())
@@ -111,6 +112,7 @@ def _write_tokenizer(folder: Path) -> None:
         "chat_template": "{% for message in messages %}{{ message['content'] }}\n{% endfor %}",
     }
     (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer_config, indent=2) + "\n")
+    return [_PAD, *(i for i in range(VOCABULARY) if "\ufffd" in tokenizer.decode([i]))]
 
 
 def _training_text() -> Iterator[str]:
