@@ -129,6 +129,5 @@ def _with_interval(estimate: RatioEstimate) -> str:
 def _interval(interval: Interval | None) -> str:
     if interval is None:
         return ""
-    return (
-        f" ({interval.confidence:.3g} bounds {interval.low - 1:+.1%} to {interval.high - 1:+.1%})"
-    )
+    sure = f"{100 * interval.confidence:.3g}%"
+    return f" ({sure} interval {interval.low - 1:+.1%} to {interval.high - 1:+.1%})"

@@ -50,7 +50,7 @@ def config() -> dict[str, Any]:
         "hidden_act": "silu",
         "rms_norm_eps": 1e-6,
         "rope_parameters": {"rope_theta": 10000.0, "rope_type": "default"},
-        "tie_word_embeddings": True,
+        "tie_word_embeddings": False,
         "bos_token_id": None,
         "eos_token_id": None,
         "pad_token_id": _PAD,
@@ -80,9 +80,9 @@ def _write_weights(folder: Path, seed: int, *, silent: list[int]) -> None:
         for name, weight in model.named_parameters():
             if weight.ndim >= 2 and "embed" not in name:
                 weight.mul_(MATRIX_SCALE)
-        # The logit of a zero embedding is 0, never the highest: an answer made of nothing but
-        # padding or half characters would have no text at all.
-        model.get_input_embeddings().weight[silent] = 0
+        # A logit of 0 is never the highest: an answer made of nothing but padding or half
+        # characters would have no text at all.
+        model.lm_head.weight[silent] = 0
         for name, buffer in model.named_buffers():
             if name.endswith("e_score_correction_bias"):
                 buffer.copy_(torch.randn_like(buffer) * 0.1)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from autotune.decide.rule import judge_run
@@ -236,7 +237,10 @@ def test_noise_larger_than_delta_is_open() -> None:
     a, b = around(100, 0.05, -0.04, 0.03), around(103, -0.06, 0.05, 0.01)
     judgement = judge(make_run({"a": a, "b": b}))
     assert judgement.outcome == "open"
-    assert len(judgement.blockers) == 1 and "after 3 rounds" in judgement.blockers[0]
+    assert (
+        len(judgement.blockers) == 1
+        and "may still be better by more than 2.0%" in judgement.blockers[0]
+    )
 
 
 def test_a_drift_that_all_share_doesnt_blur_a_lead() -> None:
@@ -341,3 +345,33 @@ def test_every_candidate_has_a_standing_in_the_runs_order() -> None:
     run = make_run({"c": SLOW, "a": FAST, "b": []})
     judgement = judge_run(run, verdicts(run))
     assert [one.candidate for one in judgement.standings] == ["c", "a", "b"]
+
+
+def test_a_rival_that_was_never_measured_is_not_beaten() -> None:
+    judgement = judge(make_run({"a": FAST, "b": []}))
+    assert judgement.outcome == "open"
+    assert "b wasn't beaten, only not measured" in judgement.blockers[0]
+
+
+def test_nobody_reaching_the_floor_is_not_decisive() -> None:
+    rounds: dict[str, list[list[float | None]]] = {
+        "a": [[89.0, 89.0]] * 3,
+        "b": [[100.0, 85.0]] * 3,
+        "c": [[85.0, 100.0]] * 3,
+    }
+    judgement = judge(make_run(rounds))
+    assert judgement.outcome == "open"
+    assert any("no candidate reaches 90%" in note for note in judgement.notes)
+
+
+def test_two_rounds_never_decide_whatever_the_rule_asks() -> None:
+    run = make_run({"a": FAST[:2], "b": SLOW[:2]})
+    rule = msgspec.structs.replace(run.run.rule, rounds=2)
+    run = msgspec.structs.replace(run, run=msgspec.structs.replace(run.run, rule=rule))
+    assert judge(run).outcome == "open"
+
+
+def test_one_candidate_alone_decides_nothing() -> None:
+    judgement = judge(make_run({"a": FAST}))
+    assert judgement.outcome == "open"
+    assert "nothing to compare" in judgement.blockers[0]

@@ -116,7 +116,7 @@ def test_blocks_by_hand() -> None:
     assert (fit.rounds, fit.degrees) == (3, 4)
     assert fit.variance == close(12 / 4)
     found = difference_bounds(fit, "c", "a", alpha=0.05, comparisons=2)
-    half = stats.t.ppf(0.975, 4) * math.sqrt(2 * 3 / 3)
+    half = stats.t.ppf(1 - 0.05 / (2 * 2), 4) * math.sqrt(2 * 3 / 3)
     assert found.difference == 7
     assert found.low == close(7 - half)
     assert found.high == close(7 + half)
@@ -126,7 +126,7 @@ def test_two_candidates_are_a_paired_t_test() -> None:
     """With m = 2 the residual mean square is half the variance of the differences."""
     ours, theirs = [1.0, 1.4, 1.1, 1.3], [0.9, 1.1, 1.2, 1.0]
     found = difference_bounds(
-        fit_blocks({"a": ours, "b": theirs}), "a", "b", alpha=0.025, comparisons=1
+        fit_blocks({"a": ours, "b": theirs}), "a", "b", alpha=0.05, comparisons=1
     )
     differences = [a - b for a, b in zip(ours, theirs, strict=True)]
     low, high = stats.t.interval(
@@ -204,3 +204,8 @@ def test_more_comparisons_widen_the_bounds(
     more = difference_bounds(fit, "c0", "c1", alpha=0.05, comparisons=comparisons + 1)
     assert few.low is not None and more.low is not None
     assert more.low <= few.low
+
+
+def test_a_ratio_beyond_what_a_float_holds_is_held_at_its_edge() -> None:
+    found = ratio_estimate([1.0, 1e30], [1e30, 1.0], confidence=0.95)
+    assert found.interval is not None and math.isfinite(found.interval.high)
