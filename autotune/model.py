@@ -75,7 +75,7 @@ def facts_from_config(data: Any, *, where: str) -> ModelFacts:
         architecture=architecture,
         geometry=_geometry(sizes),
         dtype=dtype if isinstance(dtype, str) else None,
-        quantization=_quantization(data),
+        quantization=_quantization(sizes),
         vocabulary_size=_first(sizes, ("vocab_size",)),
         max_positions=_first(sizes, ("max_position_embeddings",)),
     )
@@ -87,6 +87,8 @@ def _geometry(sizes: dict[str, Any]) -> Geometry | None:
     experts = _first(sizes, _EXPERTS)
     top_k = _first(sizes, _TOP_K)
     if hidden_size is None or expert_width is None or experts is None or top_k is None:
+        return None
+    if top_k > experts:
         return None
     return Geometry(hidden_size, expert_width, experts, top_k)
 

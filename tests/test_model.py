@@ -103,7 +103,6 @@ def test_a_size_that_is_no_size_is_not_guessed(value: Any) -> None:
     assert facts({**MINIMAX, "num_local_experts": value}).geometry is None
 
 
-@pytest.mark.xfail(reason="more active experts than there are is taken as it is")
 def test_a_geometry_that_cannot_be_is_not_taken() -> None:
     assert facts({**MIXTRAL, "num_experts_per_tok": 9}).geometry is None
 

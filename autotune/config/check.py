@@ -36,7 +36,8 @@ def _check_model(model: ModelConfig) -> None:
 
 def _refuse_secrets(config: SweepConfig) -> None:
     """A config is copied into its run folder and checked in: a secret in it would be published."""
-    names = [*config.engine.environment, *config.engine.arguments]
+    engine = config.engine
+    names = [*engine.environment, *engine.arguments, *engine.launch_prefix]
     for candidate in config.candidate_list():
         names += [*candidate.environment, *candidate.arguments]
     for name in names:
@@ -97,7 +98,7 @@ def _check_decision(config: SweepConfig) -> None:
                 f"{len(config.load.concurrency)} concurrencies: give one each"
             )
         total = sum(decision.weights)
-        if min(decision.weights) < 0 or abs(total - 1) > 1e-6:
+        if not (min(decision.weights) >= 0 and abs(total - 1) <= 1e-6):
             raise ConfigError(f"decision.weights: they sum to {total:g}: use shares that sum to 1")
     if not 0 <= probe.max_disagreement <= probe.min_agreement <= 1:
         raise ConfigError("probe: need 0 <= max_disagreement <= min_agreement <= 1")

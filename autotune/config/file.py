@@ -51,7 +51,7 @@ def parse_config(text: str, *, where: str) -> SweepConfig:
     """
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{where}: not valid TOML: {error}") from None
     _refuse_unknown_keys(data, text=text, where=where)
     try:

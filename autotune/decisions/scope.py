@@ -53,7 +53,11 @@ def compare(entry: Entry, request: ResolveRequest, *, file_arch: str) -> Iterato
     yield from _fact("geometry", scope.geometry, request.geometry)
     yield from _fact("dtype", scope.dtype, request.dtype)
     for name in ("tp", "ep", "dp"):
-        yield from _fact(name, getattr(scope, name), getattr(request, name), default=1)
+        # Where only the count of devices is on record, it says as much as tp for a launch that
+        # uses each of them for it.
+        spread = name == "tp" and scope.device_count is not None
+        default = scope.device_count if spread else 1
+        yield from _fact(name, getattr(scope, name), getattr(request, name), default=default)
     yield from _all_to_all(scope, request)
     yield from _device(scope, request, lent_by=None if request.arch == file_arch else file_arch)
     yield from _libraries(scope, request)

@@ -98,6 +98,6 @@ def tail(log: str, lines: int = 30) -> tuple[str, ...]:
 
     A progress bar's overwritten states are dropped.
     """
-    shown = (line.rsplit("\r", 1)[-1] for line in log.replace("\r\n", "\n").split("\n"))
+    shown = (line.rstrip("\r").rsplit("\r", 1)[-1] for line in log.split("\n"))
     clean = ("".join(c if c.isprintable() else " " for c in line)[:300] for line in shown)
     return tuple([line for line in clean if line.strip()][-lines:])

@@ -5,6 +5,7 @@ engines report health and die at the first request.
 """
 
 import asyncio
+import json
 import time
 from typing import Any
 
@@ -35,7 +36,7 @@ async def wait_until_ready(
     """
     try:
         async with asyncio.timeout(timeout_s):
-            async with aiohttp.ClientSession(trust_env=False) as session:
+            async with _session() as session:
                 await _until_alive(session, server, command, base_url)
                 await _first_token(session, server, command, base_url)
                 return time.monotonic() - server.started_at
@@ -83,16 +84,28 @@ async def _first_token(
     request = {"model": command.model, "prompt": "Hello", "max_tokens": 1, "temperature": 0}
     try:
         async with session.post(f"{base_url}/v1/completions", json=request) as response:
-            if response.status == 200:
-                await response.read()
+            text = await response.text(errors="replace")
+            if response.status == 200 and _has_choice(text):
                 return
-            text = (await response.text(errors="replace"))[:300]
-            problem = f"the first request got HTTP {response.status}: {text}"
+            problem = f"the first request got HTTP {response.status}: {text[:300]}"
     except aiohttp.ClientError as error:
         await asyncio.sleep(_POLL_S)
         _refuse_dead(server)
         problem = f"the first request failed: {type(error).__name__}"
     raise NotReady(problem, timed_out=False)
+
+
+def _session() -> aiohttp.ClientSession:
+    # The library's own limit of 5 minutes would cut a first request that compiles kernels.
+    return aiohttp.ClientSession(trust_env=False, timeout=aiohttp.ClientTimeout(total=None))
+
+
+def _has_choice(text: str) -> bool:
+    try:
+        body: Any = json.loads(text)
+    except ValueError:
+        return False
+    return isinstance(body, dict) and bool(body.get("choices")) and not body.get("error")
 
 
 def _refuse_dead(server: ServerProcess) -> None:

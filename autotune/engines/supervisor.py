@@ -20,6 +20,7 @@ import sys
 import time
 from pathlib import Path
 
+_PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _POLL_S = 0.05
 _LEASH = 0
@@ -32,7 +33,9 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        server = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+        server = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_die_with_us
+        )
     except OSError as error:
         print(f"can't start {command[0]}: {error.strerror}", file=sys.stderr, flush=True)
         return 127
@@ -50,6 +53,12 @@ def _adopt_orphans() -> None:
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
+def _die_with_us() -> None:
+    """In the server: if the supervisor itself is killed, the server is too."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
 def _wait(server: "subprocess.Popen[bytes]") -> None:
     while server.poll() is None:
         readable, _, _ = select.select([_LEASH], [], [], _POLL_S)
@@ -58,6 +67,7 @@ def _wait(server: "subprocess.Popen[bytes]") -> None:
 
 
 def _end_group(server: "subprocess.Popen[bytes]", stop_timeout_s: float) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     deadline = time.monotonic() + stop_timeout_s
     _signal_all(server, signal.SIGTERM)
     while _anyone_left(server) and time.monotonic() < deadline:
@@ -74,8 +84,10 @@ def _signal_all(server: "subprocess.Popen[bytes]", number: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(server.pid, number)
     for child in _children():
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(child, number)
+        # The server has it from its group already; a second SIGTERM means "now" to some.
+        if child != server.pid:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(child, number)
 
 
 def _anyone_left(server: "subprocess.Popen[bytes]") -> bool:

@@ -25,6 +25,8 @@ _CATALOG = Path(__file__).parent / "catalog" / "transformers.toml"
 # default takes 60% of the machine's memory.
 _BLOCK_TOKENS = 256
 _BATCH_TOKENS = 512
+_OUT_OF_MEMORY = "OutOfMemoryError|MemoryError|CUDA error: out of memory"
+_OUT_OF_MEMORY += "|DefaultCPUAllocator: can't allocate"
 
 
 class TransformersEngine:
@@ -107,9 +109,7 @@ class TransformersEngine:
         refused = re.search(r"^ValueError: (Specified `experts_implementation=.*)$", log, re.M)
         if refused:
             return Failure(status="unsupported", reason=refused[1])
-        memory = re.search(
-            r"^.*(OutOfMemoryError|DefaultCPUAllocator: can't allocate).*$", log, re.M
-        )
+        memory = re.search(rf"^.*({_OUT_OF_MEMORY}).*$", log, re.M)
         if memory:
             return Failure(status="oom", reason=memory[0].strip())
         return None

@@ -52,5 +52,9 @@ def _long_text(tokens: int, tokenizer_file: Path | None) -> str:
         tokenizer = Tokenizer.from_file(str(tokenizer_file))
     except Exception as error:  # the library raises bare Exception for any bad file
         raise InputError(f"{tokenizer_file}: not a tokenizer: {error}") from None
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
     offsets = tokenizer.encode(text, add_special_tokens=False).offsets[:tokens]
+    if not offsets:
+        raise InputError(f"{tokenizer_file}: it makes no tokens of plain text")
     return text[: offsets[-1][1]]

@@ -6,12 +6,12 @@ can't see a small loss of quality, and its reasons don't claim so.
 How it judges, in this order (``docs/decisions.md`` tells why):
 
 1. no answers, or no reference's answers to compare with: ``inconclusive``;
-2. a request that failed although the reference answered it: ``fail``;
+2. a request that failed although the reference answered that prompt: ``fail``;
 3. an answer that disagrees with the reference's *and* looks worse than anything the reference
    wrote (replacement characters, one piece of text repeated): ``fail``;
 4. mean agreement below ``max_disagreement``: ``fail``;
 5. the reference doesn't repeat itself, so that nothing can be held against it: ``inconclusive``;
-6. answers to one prompt change under load where the reference's don't: ``inconclusive``;
+6. answers change under load clearly more often than the reference's do: ``inconclusive``;
 7. mean agreement of at least ``min_agreement``: ``pass``; between the two: ``inconclusive``.
 """
 
@@ -26,6 +26,8 @@ from autotune.records.schema import ProbeAnswer, ProbeRecord, Rule
 
 # How much worse than the reference's worst answer a text must look to count as ill.
 _ILL_MARGIN = 0.2
+# How much larger a share of answers than the reference's may change under load.
+_CHANGE_MARGIN = 0.05
 
 
 class CandidateVerdict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -49,7 +51,7 @@ class _Reference(msgspec.Struct, frozen=True, kw_only=True):
 
     texts: dict[str, str]
     own_agreement: float
-    changes_under_load: int
+    changes_under_load: float
     replacement: float
     repetition: float
 
@@ -69,7 +71,13 @@ def judge_probes(
         reference: the candidate whose answers are trusted, ``None`` if there is none.
         rule: gives ``min_agreement`` and ``max_disagreement``.
     """
-    trusted = _read_reference([p for p in probes if p.candidate == reference], rule)
+    trusted_probes = [probe for probe in probes if probe.candidate == reference]
+    if trusted_probes:
+        # Answers to other prompts can't be held against these.
+        digest = trusted_probes[0].prompts_digest
+        probes = [probe for probe in probes if probe.prompts_digest == digest]
+        trusted_probes = [probe for probe in trusted_probes if probe.prompts_digest == digest]
+    trusted = _read_reference(trusted_probes, rule)
     return {
         candidate: _judge(
             candidate,
@@ -93,7 +101,11 @@ def _judge(
     answers = [answer for probe in probes for answer in probe.answers]
     if not answers:
         return _verdict(candidate, "inconclusive", "no correctness evidence: no probe was answered")
-    failed = [answer for answer in answers if answer.outcome != "ok"]
+    failed = [
+        answer
+        for answer in answers
+        if answer.outcome != "ok" and (trusted is None or answer.prompt in trusted.texts)
+    ]
     if failed:
         first = failed[0]
         reason = f"{len(failed)} of {len(answers)} probe requests failed ({first.outcome}"
@@ -102,7 +114,10 @@ def _judge(
     if reference is None or trusted is None:
         reason = "no reference answers to compare with"
         return _verdict(candidate, "inconclusive", reason, answers=len(answers))
-    return _compare(candidate, probes, answers, reference=reference, trusted=trusted, rule=rule)
+    good = [answer for answer in answers if answer.outcome == "ok"]
+    if not good:
+        return _verdict(candidate, "inconclusive", f"nothing that {reference} answered was asked")
+    return _compare(candidate, probes, good, reference=reference, trusted=trusted, rule=rule)
 
 
 def _compare(
@@ -130,9 +145,12 @@ def _compare(
     elif trusted.own_agreement < rule.min_agreement:
         verdict = "inconclusive"
         reason = f"{reference} doesn't repeat its own answers ({trusted.own_agreement:.2f})"
-    elif changed and not trusted.changes_under_load:
+    elif _too_many(changed, trusted.changes_under_load):
         verdict = "inconclusive"
-        reason = f"{changed} of {len(answers)} answers change under load, none of {reference}'s do"
+        reason = (
+            f"{changed:.0%} of its answers under load differ altogether from those given alone; "
+            f"of {reference}'s {trusted.changes_under_load:.0%}"
+        )
     elif mean < rule.min_agreement:
         verdict = "inconclusive"
         reason = (
@@ -169,23 +187,29 @@ def _read_reference(probes: Sequence[ProbeRecord], rule: Rule) -> _Reference | N
 
 def _is_ill(answer: ProbeAnswer, trusted: _Reference) -> bool:
     return (
-        not answer.text.strip()
+        (not answer.text.strip() and bool(trusted.texts.get(answer.prompt, "").strip()))
         or replacement_share(answer.text) > trusted.replacement + _ILL_MARGIN
         or repetition_share(answer.text) > trusted.repetition + _ILL_MARGIN
     )
 
 
-def _changes_under_load(probes: Iterable[ProbeRecord], rule: Rule) -> int:
-    """Count answers under load that differ altogether from the same launch's answer alone."""
-    changed = 0
+def _too_many(changed: float, reference: float) -> bool:
+    return changed > reference + (_CHANGE_MARGIN if reference else 0)
+
+
+def _changes_under_load(probes: Iterable[ProbeRecord], rule: Rule) -> float:
+    """Share of answers under load that differ altogether from the same launch's answer alone."""
+    pairs = []
     for probe in probes:
         alone = {a.prompt: a.text for a in probe.answers if a.mode == "single"}
-        changed += sum(
-            agreement(answer.text, alone[answer.prompt]) < rule.max_disagreement
+        pairs += [
+            (answer.text, alone[answer.prompt])
             for answer in probe.answers
             if answer.mode == "loaded" and answer.prompt in alone
-        )
-    return changed
+        ]
+    if not pairs:
+        return 0.0
+    return fmean(agreement(loaded, text) < rule.max_disagreement for loaded, text in pairs)
 
 
 def _verdict(

@@ -139,7 +139,7 @@ def test_what_the_caller_does_not_say_is_assumed(store: Store, field: str) -> No
     assert resolution.mismatches == ()
 
 
-@pytest.mark.parametrize("field", ["tp", "ep", "dp", "a2a_backend", "dtype", "device_name"])
+@pytest.mark.parametrize("field", ["ep", "dp", "a2a_backend", "dtype", "device_name"])
 def test_what_was_not_recorded_serves_the_default_only(tmp_path: Path, field: str) -> None:
     store = put(tmp_path, decision(origin_entry(scope={field: None})))
     plain = {"a2a_backend": "none", "dtype": "bfloat16", "device_name": "NVIDIA GB200"}
@@ -152,6 +152,23 @@ def test_what_was_not_recorded_serves_the_default_only(tmp_path: Path, field: st
         resolution = resolve(request(**{field: odd}), store)
         assert resolution.status == "out_of_scope"
         assert "doesn't record" in resolution.reason
+
+
+@pytest.mark.parametrize(
+    ("devices", "tp", "status"),
+    [
+        (4, 4, "applied"),
+        (4, 1, "out_of_scope"),
+        (4, 8, "out_of_scope"),
+        (None, 1, "applied"),
+        (None, 4, "out_of_scope"),
+    ],
+)
+def test_the_device_count_stands_in_for_an_unrecorded_tp(
+    tmp_path: Path, devices: int | None, tp: int, status: str
+) -> None:
+    store = put(tmp_path, decision(origin_entry(scope={"tp": None, "device_count": devices})))
+    assert resolve(request(tp=tp), store).status == status
 
 
 def test_all_to_all_mode_counts_only_where_there_is_one(store: Store, tmp_path: Path) -> None:

@@ -154,7 +154,6 @@ def test_stop_ends_a_server_and_may_be_called_again(tmp_path: Path) -> None:
     server.stop()
 
 
-@pytest.mark.xfail(reason="the supervisor sends the server SIGTERM twice", strict=False)
 def test_stop_lets_a_server_clean_up(tmp_path: Path) -> None:
     code = f"import signal, sys\n\
 signal.signal(signal.SIGTERM, lambda *_: (print('cleaned up'), sys.exit(0)))\n{STAYS}"
@@ -246,7 +245,6 @@ def test_tail_drops_what_a_progress_bar_overwrote() -> None:
     assert tail(log) == ("start", "Loading: 100%", "done")
 
 
-@pytest.mark.xfail(reason="a line whose last character is a carriage return is lost")
 def test_tail_keeps_a_progress_bars_state_at_the_end() -> None:
     assert tail("start\nLoading:  50%\rLoading:  60%\r") == ("start", "Loading:  60%")
 

@@ -186,7 +186,6 @@ Handler.completion = lambda self, request: self.connection.shutdown(socket.SHUT_
     assert not problem.timed_out
 
 
-@pytest.mark.xfail(reason="any body with status 200 is taken for a generated token")
 @pytest.mark.parametrize("body", ['{"error": "no kernel image"}', '{"choices": []}'])
 def test_a_first_answer_without_a_token_is_not_ready(body: str, tmp_path: Path) -> None:
     not_ready(tmp_path, f"Handler.completion = lambda self, request: self.answer(200, {body})")

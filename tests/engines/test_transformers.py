@@ -143,11 +143,8 @@ def test_recognises_a_refused_backend() -> None:
         "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB.",
         "RuntimeError: [enforce fail at alloc_cpu.cpp:124] err == 0. DefaultCPUAllocator: can't "
         "allocate memory: you tried to allocate 137438953472 bytes. Error code 12",
-        pytest.param(
-            "torch.AcceleratorError: CUDA error: out of memory",
-            marks=pytest.mark.xfail(reason="not recognised as oom"),
-        ),
-        pytest.param("MemoryError", marks=pytest.mark.xfail(reason="not recognised as oom")),
+        pytest.param("torch.AcceleratorError: CUDA error: out of memory"),
+        pytest.param("MemoryError"),
     ],
 )
 def test_recognises_exhausted_memory(line: str) -> None:

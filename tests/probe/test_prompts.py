@@ -49,7 +49,6 @@ def test_without_a_tokenizer_the_length_is_an_estimate(tokens: int) -> None:
     assert len(long_prompt(tokens, None)) == 4 * tokens
 
 
-@pytest.mark.xfail(reason="a limit set in tokenizer.json shortens the long prompt")
 def test_a_tokenizers_own_limit_does_not_shorten_the_long_prompt(tmp_path: Path) -> None:
     made = tokenizer()
     made.enable_truncation(64)
@@ -64,7 +63,6 @@ def test_a_file_that_is_no_tokenizer_is_refused(tmp_path: Path) -> None:
         long_prompt(10, tmp_path / "tokenizer.json")
 
 
-@pytest.mark.xfail(raises=IndexError, reason="a tokenizer that knows no word here isn't refused")
 def test_a_tokenizer_that_encodes_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError):
         long_prompt(10, save(Tokenizer(models.BPE()), tmp_path))
