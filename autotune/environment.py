@@ -54,8 +54,10 @@ _KERNEL_VARIABLE = re.compile(
     r"|OMP|MKL|OPENBLAS|GOMP|KMP|HIP|AITER|DEEPEP|DEEP|DG)_[A-Z0-9_]+"
 )
 _SECRET = re.compile(r"TOKEN$|SECRET|PASSW|CREDENTIAL|API_?KEY|PRIVATE|_KEY$", re.I)
-# Of those, the ones that say where files are and not how kernels run.
-_PLACE = re.compile(r"_(HOME|PATH|DIR|CACHE|CACHE_DIR|ROOT|FOLDER|URL|HOST|ADDR|PORT)$")
+# Of those, the ones that say where files are or what is logged, and not how kernels run.
+_PLACE = re.compile(
+    r"_(HOME|PATH|DIR|CACHE|CACHE_DIR|ROOT|FOLDER|URL|HOST|ADDR|PORT|PREFIX)$|_LOG(GING|S)?(_|$)|_DEBUG(_|$)"
+)
 _GPU_QUERY = ("name", "compute_cap", "driver_version", "memory.total", "clocks.max.sm")
 _QUERY_TIMEOUT_S = 20.0
 

@@ -3,7 +3,7 @@
 Standard library alone, so that it is up in a moment. Greedy text follows from a hash of the
 prompt, so that servers which differ in speed alone give the same answers::
 
-    python fake_server.py --port 8000 --model NAME --backend good --token ANYTHING
+    python fake_server.py --port 8000 --model NAME --backend good --mark ANYTHING
 """
 
 import argparse
@@ -133,7 +133,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--model", required=True)
     parser.add_argument("--backend", required=True)
-    parser.add_argument("--token", default="")
+    parser.add_argument("--mark", default="")
     options = parser.parse_args()
     if options.backend == "dies_at_start":
         raise RuntimeError("no kernel image \x1b[31mis available\x1b[0m for this device")

@@ -33,11 +33,11 @@ MODEL_CONFIG = {
 class Workbench:
     """A folder with a checkpoint, and the command with the fake engine installed beside it.
 
-    ``token`` is in the command line of every server launched from here.
+    ``mark`` is in the command line of every server launched from here.
     """
 
     folder: Path
-    token: str = field(default_factory=lambda: f"token-{secrets.token_hex(8)}")
+    mark: str = field(default_factory=lambda: f"mark-{secrets.token_hex(8)}")
 
     def __post_init__(self) -> None:
         (self.folder / "model").mkdir(parents=True)
@@ -75,7 +75,7 @@ path = "{self.folder / "model"}"
 [engine]
 name = "fake"
 device = "cpu"
-arguments = ["--token", "{self.token}"]
+arguments = ["--mark", "{self.mark}"]
 ready_timeout_s = {ready_timeout_s}
 stop_timeout_s = 1
 [load]
@@ -130,7 +130,7 @@ rounds = {rounds}
         found = []
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
-                if process.status() != psutil.STATUS_ZOMBIE and self.token in process.cmdline():
+                if process.status() != psutil.STATUS_ZOMBIE and self.mark in process.cmdline():
                     found.append(" ".join(process.cmdline()))
         return found
 
