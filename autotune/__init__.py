@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from autotune.errors import AutotuneError
 
 if TYPE_CHECKING:
-    from autotune.records.tables import RunTables, load_run
+    from autotune.report.tables import RunTables, load_run
 
 __all__ = ["AutotuneError", "RunTables", "__version__", "load_run"]
 
@@ -17,7 +17,7 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> Any:
     if name in {"RunTables", "load_run"}:
-        from autotune.records import tables
+        from autotune.report import tables
 
         return getattr(tables, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

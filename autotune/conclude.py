@@ -26,8 +26,8 @@ from autotune.records.folder import (
     load_records,
     write_atomically,
 )
-from autotune.records.tables import write_tables
-from autotune.report import write_report
+from autotune.report.tables import write_tables
+from autotune.report.write import write_report
 
 
 class Conclusion(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """The run folder: where each record lies, and writing it whole.
 
 A file appears under its name complete or not at all, whatever kills the writer, and is never
-edited afterwards. Nothing here computes: tables are `autotune.records.tables`, decisions
+edited afterwards. Nothing here computes: tables are `autotune.report.tables`, decisions
 `autotune.decide`.
 """
 

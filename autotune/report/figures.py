@@ -54,8 +54,8 @@ def draw_figures(
     Args:
         run: for the title and the order of the candidates.
         judgement: says who is chosen, the baseline, and rejected.
-        points: `autotune.records.tables.points_table` of the run.
-        summary: `autotune.records.tables.summary_table` of the run.
+        points: `autotune.report.tables.points_table` of the run.
+        summary: `autotune.report.tables.summary_table` of the run.
     """
     names = [candidate.name for candidate in run.run.candidates]
     rejected = frozenset(s.candidate for s in judgement.standings if not s.admissible)

@@ -9,7 +9,7 @@ import pandas as pd
 from autotune.decide.schema import Judgement
 from autotune.probe.verdict import CandidateVerdict
 from autotune.records.folder import LoadedRun
-from autotune.records.tables import launches_table, points_table, summary_table
+from autotune.report.tables import launches_table, points_table, summary_table
 
 
 @dataclass(frozen=True)

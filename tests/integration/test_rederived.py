@@ -54,9 +54,7 @@ def test_tokens_are_all_there(finished: Finished, records: LoadedRun) -> None:
             assert request.chunk_at_s[-1] <= request.ended_at_s
 
 
-def test_the_points_table_says_what_the_records_say(
-    finished: Finished, records: LoadedRun
-) -> None:
+def test_the_points_table_says_what_the_records_say(finished: Finished, records: LoadedRun) -> None:
     table = pd.read_csv(finished.run / "points.csv").set_index(
         ["candidate", "round", "concurrency"]
     )

@@ -11,9 +11,9 @@ import pytest
 from autotune.decide.schema import Judgement
 from autotune.records.folder import LoadedRun
 from autotune.records.schema import Candidate, PointFigures, Workload
-from autotune.records.tables import points_table, summary_table
 from autotune.report.figures import draw_figures
 from autotune.report.palette import COLOURS, looks
+from autotune.report.tables import points_table, summary_table
 from tests.records.builders import make_judgement, make_run, point, run_record
 
 SVG = "{http://www.w3.org/2000/svg}"

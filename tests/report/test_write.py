@@ -13,10 +13,9 @@ from autotune.errors import RunFolderError
 from autotune.probe.verdict import CandidateVerdict
 from autotune.records.folder import LoadedRun, RunFolder
 from autotune.records.schema import MeasurementWarning
-from autotune.report import write_report
 from autotune.report.markdown import render
 from autotune.report.subject import Subject
-from autotune.report.write import build_report
+from autotune.report.write import build_report, write_report
 from tests.records.builders import launch, make_judgement, make_run, make_verdicts
 from tests.report.test_figures import without_times
 

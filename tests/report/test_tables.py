@@ -11,9 +11,9 @@ import pytest
 
 from autotune.decide.schema import Judgement
 from autotune.errors import RunFolderError
-from autotune.records import tables
 from autotune.records.folder import LoadedRun, RunFolder, sha256_of
 from autotune.records.schema import MeasurementWarning, PointFigures, RequestRecord, Workload
+from autotune.report import tables
 from tests.records.builders import launch, make_judgement, make_run, point, run_record
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "formats.md"
