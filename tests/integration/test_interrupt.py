@@ -10,6 +10,10 @@ from autotune.records.folder import load_records
 from tests.integration.workbench import DEADLINE_S, Workbench, snapshot, wait_for
 
 
+def contents(folder: Path) -> dict[str, bytes]:
+    return {name: data for name, (_, data) in snapshot(folder).items()}
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_sweep_keeps_its_records(bench: Workbench, number: signal.Signals) -> None:
     config, run = bench.config(["good", "good_b"], rounds=3), bench.folder / "run"
@@ -42,13 +46,14 @@ def test_interrupted_while_a_server_starts(bench: Workbench) -> None:
 def test_one_folder_one_sweep_at_a_time(bench: Workbench) -> None:
     config, run = bench.config(["hangs_at_start"], ready_timeout_s=60), bench.folder / "run"
     with bench.started("sweep", config, "--run", run) as process:
-        assert wait_for(bench.servers)
-        before = snapshot(run)
+        log = run / "launches" / "hangs_at_start" / "1" / "server.log"
+        assert wait_for(lambda: log.is_file() and log.read_text())
+        before = contents(run)
         second = bench.autotune("sweep", config, "--run", run)
         assert second.returncode == 2
         assert second.stderr.count("\n") == 1 and "another sweep is writing here" in second.stderr
         assert len([line for line in bench.servers() if "supervisor" in line]) == 1
-        assert snapshot(run) == before
+        assert contents(run) == before
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=DEADLINE_S)
     assert bench.nothing_left()

@@ -12,7 +12,7 @@ from autotune.records.folder import load_records
 from autotune.sweep.plan import make_plan
 from tests.integration.workbench import DEADLINE_S, Workbench, snapshot, wait_for
 
-KILLS = 5
+KILLS = 3
 BACKENDS = ("good", "good_b", "dies_at_start")
 
 

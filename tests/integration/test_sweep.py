@@ -144,13 +144,24 @@ def test_running_it_again_measures_nothing(finished: Finished) -> None:
 def test_a_daemon_that_ignores_sigterm_is_ended_too(bench: Workbench) -> None:
     run = bench.folder / "run"
     config = bench.config(["daemonises"], rounds=1, concurrency=[1])
-    result = bench.autotune("sweep", config, "--run", run, "--json")
+    result = bench.autotune("sweep", config, "--run", run)
     assert bench.servers() == []
     records = load_records(run)
     assert [launch.status for launch in records.launches] == ["ok"]
     assert [point.status for point in records.points] == ["ok"]
     assert all(is_closed(port) for port in ports_of(one.command for one in records.launches))
-    # JSON is all that stdout holds; one round is too little for a decision.
+    # One round is too little for a decision.
     assert result.returncode == 3
-    assert json.loads(result.stdout)["run"] == str(run)
-    assert "launching" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["sweep", "decide"])
+def test_json_is_all_that_stdout_holds(finished: Finished, command: str) -> None:
+    asked = ("decide", finished.run)
+    if command == "sweep":
+        asked = ("sweep", finished.config, "--run", finished.run)
+    result = finished.bench.autotune(*asked, "--json")
+    assert result.returncode == finished.result.returncode, result.stderr
+    told = json.loads(result.stdout)
+    assert told["run"] == str(finished.run)
+    assert told["judgement"]["choice"] in {"good", "good_b"}
+    assert told["verdicts"]["garbage"]["verdict"] == "fail"
