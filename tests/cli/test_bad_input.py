@@ -151,20 +151,12 @@ def test_terminal_escapes_dont_reach_the_terminal(tmp_path: Path) -> None:
     escape = "\x1b]0;owned\x07\x1b[2J"
     config = tmp_path / "sweep.toml"
     config.write_text(GOOD_CONFIG.replace('"cpu"', json.dumps(f"cpu{escape}"), 1))
+    key = ("--quantization", "none", "--arch", "sm90")
     results = [
         command("sweep", config, folder=tmp_path),
         command("sweep", f"no{escape}thing.toml", folder=tmp_path),
         command("decide", f"no{escape}thing", folder=tmp_path),
-        command(
-            "resolve",
-            "--model",
-            f"M{escape}",
-            "--quantization",
-            "none",
-            "--arch",
-            "sm90",
-            folder=tmp_path,
-        ),  # fmt: skip
+        command("resolve", *key, "--model", f"M{escape}", folder=tmp_path),
     ]
     # A name that no decision can have is answered, as for a server: there is no decision for it.
     assert [result.returncode for result in results] == [2, 2, 2, 0]

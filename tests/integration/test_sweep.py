@@ -132,13 +132,27 @@ def test_nothing_is_left_running(finished: Finished, records: LoadedRun) -> None
 def test_running_it_again_measures_nothing(finished: Finished) -> None:
     before = snapshot(finished.run / "launches")
     tables = {name: (finished.run / name).read_bytes() for name in ("points.csv", "summary.csv")}
-    again = finished.bench.autotune("sweep", finished.config, "--run", finished.run)
-    assert again.returncode == finished.result.returncode
-    assert again.stdout == finished.result.stdout
+    again = finished.bench.autotune("sweep", finished.config, "--run", finished.run, "--json")
+    assert again.returncode == finished.result.returncode, again.stderr
     assert "launching" not in again.stderr
     assert snapshot(finished.run / "launches") == before
     for name, content in tables.items():
         assert (finished.run / name).read_bytes() == content
+    check_json(again.stdout, finished)
+
+
+def check_json(stdout: str, finished: Finished) -> None:
+    """JSON is all that stdout holds, and it says what the folder says."""
+    told = json.loads(stdout)
+    assert told["run"] == str(finished.run)
+    assert told["judgement"]["choice"] in {"good", "good_b"}
+    assert told["verdicts"]["garbage"]["verdict"] == "fail"
+
+
+def test_decide_tells_the_same_in_json(finished: Finished) -> None:
+    result = finished.bench.autotune("decide", finished.run, "--json")
+    assert result.returncode == finished.result.returncode, result.stderr
+    check_json(result.stdout, finished)
 
 
 def test_a_daemon_that_ignores_sigterm_is_ended_too(bench: Workbench) -> None:
@@ -152,16 +166,3 @@ def test_a_daemon_that_ignores_sigterm_is_ended_too(bench: Workbench) -> None:
     assert all(is_closed(port) for port in ports_of(one.command for one in records.launches))
     # One round is too little for a decision.
     assert result.returncode == 3
-
-
-@pytest.mark.parametrize("command", ["sweep", "decide"])
-def test_json_is_all_that_stdout_holds(finished: Finished, command: str) -> None:
-    asked = ("decide", finished.run)
-    if command == "sweep":
-        asked = ("sweep", finished.config, "--run", finished.run)
-    result = finished.bench.autotune(*asked, "--json")
-    assert result.returncode == finished.result.returncode, result.stderr
-    told = json.loads(result.stdout)
-    assert told["run"] == str(finished.run)
-    assert told["judgement"]["choice"] in {"good", "good_b"}
-    assert told["verdicts"]["garbage"]["verdict"] == "fail"

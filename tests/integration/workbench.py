@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -143,9 +143,8 @@ def _heed_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def wait_for(condition: "object", *, deadline_s: float = DEADLINE_S) -> bool:
+def wait_for(condition: Callable[[], object], *, deadline_s: float = DEADLINE_S) -> bool:
     """Wait until ``condition()`` holds; False if it doesn't within the deadline."""
-    assert callable(condition)
     end = time.monotonic() + deadline_s
     while time.monotonic() < end:
         if condition():
