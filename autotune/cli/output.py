@@ -28,4 +28,5 @@ def tell_json(value: Any) -> None:
     """Print a value as indented JSON; it is all that a command with ``--json`` prints."""
     import msgspec
 
-    tell(msgspec.json.format(msgspec.json.encode(value, order="sorted"), indent=2).decode())
+    plain = msgspec.to_builtins(value, str_keys=True)
+    tell(msgspec.json.format(msgspec.json.encode(plain, order="sorted"), indent=2).decode())

@@ -57,37 +57,48 @@ def sweep(
     if dry_run:
         _tell_plan(context)
         return
-    _measure(context, again=f"autotune sweep {shlex.quote(str(config))}", run=run)
-    _conclude(folder.path, into=into, json=json)
-
-
-def _measure(context: "SweepContext", *, again: str, run: Path | None) -> None:
-    from autotune.sweep.plan import make_plan
-    from autotune.sweep.run import remaining
-
+    again = f"autotune sweep {shlex.quote(str(config))}"
+    if run is not None:
+        again += f" --run {shlex.quote(str(run))}"
+    _heed_sigterm()
     try:
-        asyncio.run(_until_terminated(context))
+        asyncio.run(_measure(context))
+        _heed_sigterm()
+        _conclude(folder.path, into=into, json=json)
     except (KeyboardInterrupt, asyncio.CancelledError):
-        plan = make_plan(context.config)
-        left = remaining(plan, context.folder)
-        if run is not None:
-            again += f" --run {shlex.quote(str(run))}"
-        progress(
-            f"interrupted: the server is stopped, {len(plan.launches) - left} of "
-            f"{len(plan.launches)} launches and every finished point are kept in "
-            f"{context.folder.path}. Go on with: {again}"
-        )
+        _tell_interrupted(context, again=again)
         raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
-async def _until_terminated(context: "SweepContext") -> None:
-    """Run the sweep; SIGTERM ends it as Ctrl-C does."""
+def _tell_interrupted(context: "SweepContext", *, again: str) -> None:
+    from autotune.sweep.plan import make_plan
+    from autotune.sweep.run import remaining
+
+    plan = make_plan(context.config)
+    made = len(plan.launches) - remaining(plan, context.folder)
+    progress(
+        f"interrupted: no server is left running; {made} of {len(plan.launches)} launches and "
+        f"every finished point are kept in {context.folder.path}. Go on with: {again}"
+    )
+
+
+async def _measure(context: "SweepContext") -> None:
+    """Run the sweep; SIGTERM cancels it, so that the server is ended in order."""
     from autotune.sweep.run import run_sweep
 
     task = asyncio.current_task()
     if task is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     await run_sweep(context, say=progress)
+
+
+def _heed_sigterm() -> None:
+    """Let SIGTERM end this process as Ctrl-C does, wherever it is."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
 
 
 def _conclude(path: Path, *, into: Path | None, json: bool) -> None:

@@ -174,7 +174,7 @@ def _figures(entry: Entry, request: ResolveRequest) -> str:
         age = f" ({(request.today - day).days} days ago)"
     hardware = f"{scope.device_count or '?'}x{scope.device_name or 'unrecorded device'}"
     parts = [
-        f"{choice.backend} measured at concurrency {'/'.join(map(str, points)) or 'unrecorded'}",
+        f"{choice.backend} at concurrency {'/'.join(map(str, points)) or 'unrecorded'}",
         # A published table doesn't tell when it was measured: its day is that of the import.
         f"{'imported' if entry.evidence.source else 'measured'} on {day or 'an unknown day'}{age}",
         hardware,

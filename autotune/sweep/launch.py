@@ -194,10 +194,13 @@ class Launch:
     ) -> LaunchRecord:
         log = server.log()
         status: LaunchStatus = "ready_timeout" if problem.timed_out else "launch_failed"
-        failure = self._failure(log, status, str(problem))
-        return self._record(
-            failure.status, reason=failure.reason, command=command, log_tail=tail(log)
-        )
+        last = tail(log)
+        reason = str(problem)
+        if server.exit_code is not None and last:
+            # What it died of is on its last line: "ValueError: ...".
+            reason = f"{reason}: {last[-1]}"
+        failure = self._failure(log, status, reason)
+        return self._record(failure.status, reason=failure.reason, command=command, log_tail=last)
 
     def _failure(self, log: str, status: LaunchStatus, reason: str) -> Failure:
         return self._context.engine.read_failure(log) or Failure(status=status, reason=reason)

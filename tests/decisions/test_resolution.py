@@ -30,7 +30,7 @@ def test_describe_says_it_all_in_one_line(tmp_path: Path) -> None:
     applied = describe(resolve(request(device_count=8), store))
     assert applied.startswith(
         "autotune: applied (MiniMaxM2ForCausalLM, modelopt_fp4, sm100): flashinfer_trtllm_routed "
-        "measured at concurrency 1/16/64/128, measured on 2026-03-01, 4xNVIDIA GB200, sglang 0.5.9, "
+        "at concurrency 1/16/64/128, measured on 2026-03-01, 4xNVIDIA GB200, sglang 0.5.9, "
         "geometry 3072,1536,256,8, decisive, 1.31x flashinfer_cutlass; file "
     )
     assert applied.endswith("; warning: device_count is 8, measured with 4")

@@ -29,7 +29,7 @@ def test_same_launch_is_applied_without_a_word(store: Store, tmp_path: Path) -> 
     assert resolution.file == str(path_of(tmp_path, decision().key))
     assert resolution.entry == origin_entry()
     assert resolution.request == request()
-    assert "measured at concurrency 1/16/64/128, measured on 2026-03-01, 4xNVIDIA GB200" in resolution.reason
+    assert "at concurrency 1/16/64/128, measured on 2026-03-01, 4xNVIDIA GB200" in resolution.reason
 
 
 def test_also_arch_is_served_with_its_reason(store: Store) -> None:

@@ -32,6 +32,7 @@ class Finished:
     config: Path
     run: Path
     result: subprocess.CompletedProcess[str]
+    wrote_decision: bool
 
 
 @pytest.fixture
@@ -45,4 +46,5 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     config = bench.config(CANDIDATES, ready_timeout_s=2)
     run = bench.folder / "run"
     result = bench.autotune("sweep", config, "--run", run)
-    return Finished(bench=bench, config=config, run=run, result=result)
+    wrote = (run / "decision.json").exists()
+    return Finished(bench=bench, config=config, run=run, result=result, wrote_decision=wrote)

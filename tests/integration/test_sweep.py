@@ -37,6 +37,7 @@ def test_the_fake_engine_is_an_engine(tmp_path: Path) -> None:
 
 def test_the_sweep_decides_in_spite_of_all_failures(finished: Finished) -> None:
     assert finished.result.returncode in {0, 3}, finished.result.stderr
+    assert finished.wrote_decision == (finished.result.returncode == 0)
     assert "Traceback" not in finished.result.stderr + finished.result.stdout
     tables = autotune.load_run(finished.run)
     assert tables.judgement.choice in {"good", "good_b"}
@@ -99,14 +100,13 @@ def test_garbage_is_measured_rejected_and_not_launched_again(
 
 def test_the_decision_names_everybody_rejected(finished: Finished) -> None:
     path = finished.run / "decision.json"
-    if finished.result.returncode == 3:
+    if not finished.wrote_decision:
         # Too noisy a machine: whoever wants it all the same says so.
-        assert not path.exists()
         assert finished.bench.autotune("decide", finished.run, "--accept").returncode == 0
     (entry,) = decode(path.read_bytes(), where="decision.json").entries
     assert entry.choice.backend in {"good", "good_b"} and entry.choice.verdict == "pass"
     rejected = {one.candidate: one for one in entry.evidence.rejected}
-    assert rejected.keys() - {"good"} == set(CANDIDATES) - {"good", "good_b"}
+    assert rejected.keys() - {"good", "good_b"} == set(CANDIDATES) - {"good", "good_b"}
     assert rejected["garbage"].verdict == "fail"
     for backend, (status, _) in LAUNCH_FAILURES.items():
         assert status in rejected[backend].reason
