@@ -4,7 +4,6 @@
 the same of the same records.
 """
 
-import datetime
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +14,9 @@ import msgspec
 from autotune.decide.entry import build_entry, merge_entry
 from autotune.decide.rule import judge_run
 from autotune.decide.schema import Judgement
-from autotune.decisions.schema import DecisionFile, decode, encode
+from autotune.decisions.check import check_decision
+from autotune.decisions.freshness import utc_day
+from autotune.decisions.schema import DecisionFile, DecisionKey, decode, encode
 from autotune.errors import EXIT_DONE, EXIT_OPEN, RunFolderError
 from autotune.probe.verdict import CandidateVerdict, judge_probes
 from autotune.records.folder import (
@@ -24,6 +25,7 @@ from autotune.records.folder import (
     LoadedRun,
     RunFolder,
     load_records,
+    read_whole,
     write_atomically,
 )
 from autotune.report.tables import write_tables
@@ -115,7 +117,10 @@ def _write_decision(
     own = folder.path / DECISION_FILE
     if judgement.choice is None or (judgement.blockers and not accept):
         # A decision that an earlier look wrote must not outlive its reasons.
-        own.unlink(missing_ok=True)
+        try:
+            own.unlink(missing_ok=True)
+        except OSError as error:
+            raise RunFolderError(f"{own}: can't be removed: {error.strerror}") from None
         return []
     entry = build_entry(
         loaded,
@@ -127,35 +132,48 @@ def _write_decision(
         accepted=judgement.blockers if accept else (),
     )
     key = loaded.run.key
-    write_atomically(own, encode(merge_entry(None, key, entry)))
-    if into is None:
-        return [own]
-    shared = into / key.arch / key.model / f"{key.quantization}.json"
-    write_atomically(shared, encode(merge_entry(_read_existing(shared), key, entry)))
-    return [own, shared]
+    files = {own: merge_entry(None, key, entry)}
+    if into is not None:
+        shared = into / key.arch / key.model / f"{key.quantization}.json"
+        files[shared] = merge_entry(_read_existing(shared, key), key, entry)
+    # All are checked before any is written: what a server would refuse is never put in its way.
+    contents = {path: _encoded(file, key, where=str(path)) for path, file in files.items()}
+    for path, content in contents.items():
+        write_atomically(path, content)
+    return list(contents)
 
 
-def _read_existing(path: Path) -> DecisionFile | None:
+def _encoded(decision: DecisionFile, key: DecisionKey, *, where: str) -> bytes:
+    content = encode(decision)
+    check_decision(decode(content, where=where), key, where=where)
+    return content
+
+
+def _read_existing(path: Path, key: DecisionKey) -> DecisionFile | None:
     try:
-        data = path.read_bytes()
+        data = read_whole(path)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise RunFolderError(f"{path}: can't be read: {error.strerror}") from None
-    return decode(data, where=str(path))
+    existing = decode(data, where=str(path))
+    check_decision(existing, key, where=str(path))
+    return existing
 
 
 def _measured_at(loaded: LoadedRun) -> str:
     """The day of the last measurement; an imported table only has the day of its import."""
     ends = [launch.ended_at for launch in loaded.launches if launch.ended_at is not None]
-    return (
-        datetime.datetime.fromisoformat(max(ends, default=loaded.run.created_at)).date().isoformat()
-    )
+    latest = max(ends, default=loaded.run.created_at)
+    day = utc_day(latest)
+    if day is None:
+        raise RunFolderError(f"{latest[:80]!r} is no time: a launch or the run was edited by hand")
+    return day.isoformat()
 
 
 def _environment(path: Path) -> dict[str, Any] | None:
     try:
-        content = json.loads((path / ENVIRONMENT_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        content = json.loads(read_whole(path / ENVIRONMENT_FILE))
+    except (OSError, ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None

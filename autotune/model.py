@@ -37,9 +37,11 @@ def read_model(folder: Path) -> ModelFacts:
         InputError: no such folder, no config.json, not JSON, or no usable architecture name.
     """
     path = folder / "config.json"
-    if not folder.is_dir():
-        raise InputError(f"{folder}: no such model folder: name a folder that holds config.json")
     try:
+        if not folder.is_dir():
+            raise InputError(
+                f"{folder}: no such model folder: name a folder that holds config.json"
+            )
         data = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(
@@ -61,10 +63,12 @@ def facts_from_config(data: Any, *, where: str) -> ModelFacts:
     if not isinstance(data, dict):
         raise InputError(f"{where}: expected a JSON object")
     architectures = data.get("architectures")
-    if not isinstance(architectures, list) or not architectures:
+    if not isinstance(architectures, list) or not all(
+        isinstance(name, str) for name in architectures or [None]
+    ):
         raise InputError(f"{where}: names no architecture (key 'architectures')")
     try:
-        architecture = check_name("architecture", str(architectures[0]))
+        architecture = check_name("architecture", architectures[0])
     except UsageError as error:
         raise InputError(f"{where}: {error}") from None
     # Multimodal checkpoints keep the language model's sizes one level down.

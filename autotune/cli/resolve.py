@@ -69,7 +69,7 @@ def resolve(
         model=model or "",
         quantization=quantization,
         arch=arch,
-        backend=backend,
+        backend=backend or None,
         geometry=sizes,
         engine=engine,
         engine_version=engine_version,

@@ -1,6 +1,7 @@
 """What a config's values must satisfy beyond their types: names, roles, sums and ranges."""
 
 import difflib
+import re
 
 from autotune.config.schema import LoadConfig, ModelConfig, SweepConfig
 from autotune.decisions.schema import Geometry, check_name
@@ -20,6 +21,7 @@ def check_config(config: SweepConfig) -> None:
     check_name("parallel.a2a_backend", config.parallel.a2a_backend)
     _check_model(config.model)
     _refuse_secrets(config)
+    _check_launch(config)
     _check_candidates(config)
     _check_load(config.load)
     _check_decision(config)
@@ -28,6 +30,8 @@ def check_config(config: SweepConfig) -> None:
 def _check_model(model: ModelConfig) -> None:
     if (model.path is None) == (model.synthetic is None):
         raise ConfigError("model: give exactly one of path and synthetic")
+    if model.path == "":
+        raise ConfigError("model.path: it is empty: name a checkpoint folder")
     if model.architecture is not None:
         check_name("model.architecture", model.architecture)
     if model.geometry is not None:
@@ -85,23 +89,33 @@ def _check_load(load: LoadConfig) -> None:
 
 
 def _check_decision(config: SweepConfig) -> None:
-    decision, probe = config.decision, config.probe
-    for key, value in (("delta", decision.delta), ("alpha", decision.alpha)):
-        if not 0 < value < 0.5:
-            raise ConfigError(f"decision.{key}: {value} must lie between 0 and 0.5")
-    if not 0 <= decision.floor <= 1:
-        raise ConfigError(f"decision.floor: {decision.floor} must lie between 0 and 1")
-    if decision.weights:
-        if len(decision.weights) != len(config.load.concurrency):
-            raise ConfigError(
-                f"decision.weights: {len(decision.weights)} weights for "
-                f"{len(config.load.concurrency)} concurrencies: give one each"
-            )
-        total = sum(decision.weights)
-        if not (min(decision.weights) >= 0 and abs(total - 1) <= 1e-6):
-            raise ConfigError(f"decision.weights: they sum to {total:g}: use shares that sum to 1")
-    if not 0 <= probe.max_disagreement <= probe.min_agreement <= 1:
-        raise ConfigError("probe: need 0 <= max_disagreement <= min_agreement <= 1")
+    weights, concurrencies = config.decision.weights, config.load.concurrency
+    if weights and len(weights) != len(concurrencies):
+        raise ConfigError(
+            f"decision.weights: {len(weights)} weights for {len(concurrencies)} concurrencies: "
+            "give one each"
+        )
+    try:
+        config.rule().check(concurrencies)
+    except ValueError as error:
+        raise ConfigError(f"decision, probe: {error}") from None
+
+
+def _check_launch(config: SweepConfig) -> None:
+    """What can't be an argument or a variable would only fail at the launch."""
+    environments = [config.engine.environment]
+    arguments = [*config.engine.launch_prefix, *config.engine.arguments]
+    for candidate in config.candidate_list():
+        environments.append(candidate.environment)
+        arguments += candidate.arguments
+    for environment in environments:
+        for name, value in environment.items():
+            if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or "\0" in value:
+                raise ConfigError(f"environment: {name!r} can't be a variable, or its value one's")
+    if any("\0" in argument for argument in arguments):
+        raise ConfigError("arguments: a NUL character can't be part of an argument")
+    if not config.engine.dtype.isidentifier():
+        raise ConfigError(f"engine.dtype: {config.engine.dtype!r} is no dtype, e.g. bfloat16")
 
 
 def nearest(word: str, known: list[str] | tuple[str, ...]) -> str:

@@ -21,6 +21,7 @@ from autotune.config.schema import (
     SweepConfig,
 )
 from autotune.errors import ConfigError, UsageError
+from autotune.records.folder import read_whole
 
 
 def read_config(path: Path) -> SweepConfig:
@@ -31,7 +32,7 @@ def read_config(path: Path) -> SweepConfig:
             value that can't be swept. The message names file, key and, where known, the line.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_whole(path).decode("utf-8")
     except FileNotFoundError:
         raise ConfigError(
             f"{path}: no such file: name a sweep config, see configs/sweeps/"

@@ -4,12 +4,19 @@ It only says what was asked. What an engine supports, and what a checkpoint hold
 later by who knows it (`autotune.engines`, `autotune.model`).
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
-from autotune.decisions.schema import Count, Positive
+from autotune.decisions.schema import Count
 from autotune.records.schema import Candidate, Rule
+
+# Bounds far above anything real: a typing error is told at once, not by a hang.
+Concurrency = Annotated[int, msgspec.Meta(ge=1, le=65_536)]
+Requests = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
+Rounds = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=604_800)]
+Seed = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -22,7 +29,7 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     path: str | None = None
     synthetic: Literal["minimax-m2"] | None = None
-    seed: int = 0
+    seed: Seed = 0
     quantization: str = "none"
     architecture: str | None = None
     geometry: str | None = None
@@ -42,8 +49,8 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     environment: dict[str, str] = {}
     launch_prefix: tuple[str, ...] = ()
     extra_backends: tuple[str, ...] = ()
-    ready_timeout_s: Positive = 600.0
-    stop_timeout_s: Positive = 20.0
+    ready_timeout_s: Seconds = 600.0
+    stop_timeout_s: Seconds = 20.0
 
 
 class ParallelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -72,15 +79,15 @@ class LoadConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     a JSONL file used instead of random prompts of ``input_tokens`` tokens.
     """
 
-    concurrency: tuple[Count, ...]
+    concurrency: tuple[Concurrency, ...]
     input_tokens: Count = 128
     output_tokens: Count = 128
     prompts: str | None = None
     endpoint: Literal["completions", "chat"] = "completions"
-    requests_per_slot: Count = 10
-    min_requests: Count = 64
-    request_timeout_s: Positive = 600.0
-    seed: int = 0
+    requests_per_slot: Requests = 10
+    min_requests: Requests = 64
+    request_timeout_s: Seconds = 600.0
+    seed: Seed = 0
 
 
 class ProbeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -104,7 +111,7 @@ class DecisionConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     it all weigh the same. They must sum to 1.
     """
 
-    rounds: Count = 3
+    rounds: Rounds = 3
     delta: float = 0.02
     alpha: float = 0.05
     floor: float = 0.9

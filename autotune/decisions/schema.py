@@ -15,7 +15,8 @@ SCHEMA_VERSION = 1
 
 Outcome = Literal["decisive", "within_delta", "open"]
 Verdict = Literal["pass", "fail", "inconclusive"]
-Count = Annotated[int, msgspec.Meta(ge=1)]
+# The upper bound is far above anything real; it keeps tables within 64-bit integers.
+Count = Annotated[int, msgspec.Meta(ge=1, le=2**31)]
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}")
@@ -63,9 +64,11 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order=Tr
                 f"geometry {text!r}: give hidden size, expert width, experts and top-k as four "
                 "whole numbers, e.g. 3072,1536,256,8"
             ) from None
-        if min(hidden_size, expert_width, experts, top_k) < 1 or top_k > experts:
+        sizes = (hidden_size, expert_width, experts, top_k)
+        if min(sizes) < 1 or max(sizes) > 2**31 or top_k > experts:
             raise UsageError(
-                f"geometry {text!r}: each number must be at least 1 and top-k at most the experts"
+                f"geometry {text[:80]!r}: each number must be from 1 to 2**31, and top-k at most "
+                "the experts"
             )
         return cls(hidden_size, expert_width, experts, top_k)
 

@@ -53,7 +53,7 @@ class ServerProcess:
                     env={**os.environ, **command.environment},
                     start_new_session=True,
                 )
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise EngineError(f"{log_file}: can't launch the server: {error}") from error
         self.started_at = time.monotonic()
 

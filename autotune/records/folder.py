@@ -6,10 +6,11 @@ edited afterwards. Nothing here computes: tables are `autotune.report.tables`, d
 """
 
 import contextlib
+import errno
 import hashlib
 import os
+import stat
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,9 +18,17 @@ import msgspec
 
 from autotune.decisions.schema import check_name
 from autotune.errors import RunFolderError, UsageError
-from autotune.records.schema import LaunchRecord, PointRecord, ProbeRecord, RunRecord
+from autotune.records.schema import (
+    SCHEMA_VERSION,
+    LaunchRecord,
+    PointRecord,
+    ProbeRecord,
+    RunRecord,
+)
 
 _Record = TypeVar("_Record", RunRecord, LaunchRecord, PointRecord, ProbeRecord)
+
+_LARGEST_FILE = 64 * 2**20
 
 RUN_FILE = "run.json"
 CONFIG_FILE = "run.toml"
@@ -58,6 +67,23 @@ def write_atomically(path: Path, data: bytes) -> None:
         raise RunFolderError(
             f"{path}: can't be written ({error.strerror}): free space or choose another folder"
         ) from error
+
+
+def read_whole(path: Path) -> bytes:
+    """Return a regular file's bytes.
+
+    Raises:
+        OSError: it can't be read, isn't a regular file (a pipe would wait for ever), or is larger
+            than 64 MiB.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        if status.st_size > _LARGEST_FILE:
+            raise OSError(errno.EFBIG, "larger than 64 MiB", str(path))
+        return file.read()
 
 
 def sha256_of(path: Path) -> str:
@@ -128,26 +154,38 @@ class RunFolder:
                 f"{self.path}: not a run folder (no {RUN_FILE}): name a folder that "
                 "`autotune sweep` or `autotune import` made"
             )
-        return _read(path, RunRecord)
+        return _read(path, RunRecord, remedy="restore it, or begin a new run folder")
 
     def launches(self) -> tuple[LaunchRecord, ...]:
         """Every finished launch, by round, position and candidate."""
-        records = self._read_all("launch.json", LaunchRecord)
-        return tuple(sorted(records, key=lambda r: (r.round, r.position, r.candidate)))
+        found = self._read_all("launch.json", LaunchRecord)
+        for path, record in found:
+            _check_place(path, self.launch_file(record.candidate, record.round))
+        return tuple(
+            sorted((r for _, r in found), key=lambda r: (r.round, r.position, r.candidate))
+        )
 
     def points(self) -> tuple[PointRecord, ...]:
         """Every measured point, by round, candidate and concurrency."""
-        records = self._read_all("c*/point.json", PointRecord)
-        return tuple(sorted(records, key=lambda r: (r.round, r.candidate, r.concurrency)))
+        found = self._read_all("c*/point.json", PointRecord)
+        for path, record in found:
+            place = self.point_file(record.candidate, record.round, record.concurrency)
+            _check_place(path, place)
+        return tuple(
+            sorted((r for _, r in found), key=lambda r: (r.round, r.candidate, r.concurrency))
+        )
 
     def probes(self) -> tuple[ProbeRecord, ...]:
         """Every launch's probe answers, by round and candidate."""
-        records = self._read_all("probe.json", ProbeRecord)
-        return tuple(sorted(records, key=lambda r: (r.round, r.candidate)))
+        found = self._read_all("probe.json", ProbeRecord)
+        for path, record in found:
+            _check_place(path, self.probe_file(record.candidate, record.round))
+        return tuple(sorted((r for _, r in found), key=lambda r: (r.round, r.candidate)))
 
-    def _read_all(self, name: str, kind: type[_Record]) -> Iterator[_Record]:
-        for path in sorted((self.path / "launches").glob(f"*/*/{name}")):
-            yield _read(path, kind)
+    def _read_all(self, name: str, kind: type[_Record]) -> list[tuple[Path, _Record]]:
+        paths = sorted((self.path / "launches").glob(f"*/*/{name}"))
+        remedy = "delete this one file; a sweep that is run again measures it anew"
+        return [(path, _read(path, kind, remedy=remedy)) for path in paths]
 
 
 class LoadedRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -178,11 +216,20 @@ def _encode(record: msgspec.Struct) -> bytes:
     return msgspec.json.format(msgspec.json.encode(record, order="sorted"), indent=2) + b"\n"
 
 
-def _read(path: Path, kind: type[_Record]) -> _Record:
+def _read(path: Path, kind: type[_Record], *, remedy: str) -> _Record:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, UsageError) as error:
+        record = msgspec.json.decode(read_whole(path), type=kind)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError, UsageError) as error:
+        raise RunFolderError(f"{path}: not a readable record: {error}: {remedy}") from None
+    if record.schema_version != SCHEMA_VERSION:
         raise RunFolderError(
-            f"{path}: not a readable record: {error}. Delete this one file and run the sweep "
-            "again to measure it anew"
-        ) from None
+            f"{path}: schema_version is {record.schema_version}, this release reads "
+            f"{SCHEMA_VERSION}: use the release that wrote it"
+        )
+    return record
+
+
+def _check_place(path: Path, expected: Path) -> None:
+    """A record that says it is another's would be counted twice, or for the wrong candidate."""
+    if path != expected:
+        raise RunFolderError(f"{path}: its content belongs to {expected}: delete the copy")

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from autotune.decisions.schema import Count, DecisionKey, Scope
+from autotune.decisions.schema import Count, DecisionKey, Scope, check_name
 
 SCHEMA_VERSION = 1
 
@@ -124,7 +124,7 @@ class PointRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     concurrency: Count
     status: PointStatus
     reason: str | None = None
-    attempts: int = 1
+    attempts: Count = 1
     started_at: str | None = None
     workload_digest: str | None = None
     requests_sent: int | None = None
@@ -197,6 +197,26 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     min_agreement: float = 0.5
     max_disagreement: float = 0.1
 
+    def check(self, concurrencies: tuple[int, ...]) -> None:
+        """Check what types can't say.
+
+        Raises:
+            ValueError: a setting out of its range, or weights that don't fit the concurrencies.
+        """
+        for name, value in (("delta", self.delta), ("alpha", self.alpha)):
+            if not 0 < value < 0.5:
+                raise ValueError(f"{name}: {value} must lie between 0 and 0.5")
+        if not 0 <= self.floor <= 1:
+            raise ValueError(f"floor: {self.floor} must lie between 0 and 1")
+        if not 0 <= self.max_disagreement <= self.min_agreement <= 1:
+            raise ValueError("need 0 <= max_disagreement <= min_agreement <= 1")
+        if self.weights:
+            total = sum(self.weights.values())
+            if set(self.weights) != set(concurrencies):
+                raise ValueError("weights: give one for each concurrency")
+            if not (min(self.weights.values()) >= 0 and abs(total - 1) <= 1e-6):
+                raise ValueError(f"weights: they sum to {total:g}: use shares that sum to 1")
+
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What each point asks of the server; ``digest`` is equal only for equal workloads."""
@@ -228,3 +248,13 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     incumbent: str | None = None
     config_digest: str | None = None
     source: str | None = None
+
+    def __post_init__(self) -> None:
+        names = [check_name("candidate", candidate.name) for candidate in self.candidates]
+        for what, listed in (("candidates", names), ("concurrencies", self.concurrencies)):
+            if not listed or len(set(listed)) != len(listed):
+                raise ValueError(f"{what}: empty, or one is listed twice")
+        for role in (self.reference, self.incumbent):
+            if role is not None and role not in names:
+                raise ValueError(f"{role!r} is not among the candidates")
+        self.rule.check(self.concurrencies)

@@ -218,11 +218,12 @@ def _winners(subject: Subject) -> list[Block]:
     if not winners:
         return []
     if all(winner.candidate == subject.judgement.choice for winner in winners):
-        text = f"{subject.judgement.choice} is the fastest at every measured concurrency."
+        text = f"{subject.judgement.choice} has the highest mean at every measured concurrency"
+        text += "." if subject.judgement.outcome == "decisive" else ", which isn't proof of a lead."
         return [Paragraph(text)]
     columns = (
         Column("concurrency", numeric=True),
-        Column("fastest admissible", code=True),
+        Column("highest mean of the admissible", code=True),
         Column("its ratio to the choice", numeric=True),
     )
     rows = []

@@ -26,6 +26,7 @@ from autotune.environment import (
     read_environment,
 )
 from autotune.errors import ConfigError, EngineError, InputError
+from autotune.load.workload import read_prompts
 from autotune.model import ModelFacts, facts_from_config, read_model
 from autotune.records.folder import RunFolder
 from autotune.records.schema import Candidate
@@ -89,6 +90,8 @@ def read_context(config: SweepConfig, folder: RunFolder) -> SweepContext:
     _check_backends(config, engine)
     model, model_folder = _read_checkpoint(config, folder)
     _check_lengths(config, model)
+    if config.load.prompts is not None:
+        read_prompts(Path(config.load.prompts))
     environment = read_environment(os.environ)
     device = _device(config, environment)
     return SweepContext(
