@@ -98,7 +98,8 @@ def _check_decision(config: SweepConfig) -> None:
     try:
         config.rule().check(concurrencies)
     except ValueError as error:
-        raise ConfigError(f"decision, probe: {error}") from None
+        section = "probe: " if "agreement" in str(error) else "decision."
+        raise ConfigError(f"{section}{error}") from None
 
 
 def _check_launch(config: SweepConfig) -> None:

@@ -1,8 +1,8 @@
 import pytest
-from load.synthetic import closed_loop, lock_step, request
 
 from autotune.load.judge import judge_point
 from autotune.load.metrics import figures
+from tests.load.synthetic import closed_loop, lock_step, request
 
 
 def judge(requests, *, concurrency=4, **options):

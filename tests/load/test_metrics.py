@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from load.synthetic import closed_loop, lock_step, request, staggered
 
 from autotune.load.metrics import distribution, figures, itl_s, peak_streaming, tpot_s, ttft_s
+from tests.load.synthetic import closed_loop, lock_step, request, staggered
 
 LADDER = [1, 2, 3, 7, 16, 64, 128]
 

@@ -3,9 +3,9 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from load.synthetic import closed_loop, lock_step, request, staggered
 
 from autotune.load.steady import measuring_window, mser, tokens_per_bin
+from tests.load.synthetic import closed_loop, lock_step, request, staggered
 
 
 @given(st.lists(st.floats(0, 1e5), min_size=2, max_size=40))

@@ -44,7 +44,7 @@ def test_columns_are_documented(name: str, columns: dict[str, str]) -> None:
     assert list(documented(name).items()) == list(columns.items())
 
 
-@pytest.mark.parametrize("run", [make_run(), make_run({}, rounds=0)], ids=["full", "empty"])
+@pytest.mark.parametrize("run", [make_run(), make_run(rounds=0)], ids=["full", "empty"])
 def test_columns_and_dtypes_are_fixed(run: LoadedRun) -> None:
     judgement = make_judgement(run)
     for table, columns in (

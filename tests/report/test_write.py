@@ -179,7 +179,7 @@ def test_hostile_text_changes_nothing_of_the_reports_shape() -> None:
 
 
 def test_an_empty_run_still_has_a_report() -> None:
-    report = report_of(make_run({}, rounds=0))
+    report = report_of(make_run(rounds=0))
     assert "No point of this run is valid." in report
     assert "Time to first token: not measured." in report
 
@@ -199,4 +199,4 @@ def test_the_same_run_gives_the_same_bytes_and_no_stale_plot_stays(tmp_path: Pat
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(RunFolderError, match="file"):
-        write(tmp_path / "file" / "run", make_run({}, rounds=0))
+        write(tmp_path / "file" / "run", make_run(rounds=0))
