@@ -35,15 +35,16 @@ def summary(
             f"{_with_interval(rival[1])} over {over}"
         )
     if outcome == "within_delta":
-        if choice == incumbent:
-            why = "it is the incumbent, and no other is clearly better"
-            if leader != choice:
-                behind = next(s.behind for s in standings if s.candidate == choice)
-                lead = _with_interval(behind) if behind else "nothing"
-                why = f"it is the incumbent; {leader} leads by {lead}, which isn't a clear gain"
-            return f"within_delta: {choice} stays over {over}: {why}"
+        if choice != leader:
+            behind = next(s.behind for s in standings if s.candidate == choice)
+            lead = _with_interval(behind) if behind else "nothing"
+            return (
+                f"within_delta: {choice} stays over {over}: it is the incumbent; {leader} leads by "
+                f"{lead}, which isn't a clear gain"
+            )
+        who = f"{choice}, the incumbent, stays" if choice == incumbent else choice
         return (
-            f"within_delta: {choice}: nothing is better by more than {rule.delta:.1%} "
+            f"within_delta: {who}: nothing is better by more than {rule.delta:.1%} "
             f"({1 - rule.alpha:.0%} confidence, {over})"
         )
     if rival is None:
