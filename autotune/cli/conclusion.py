@@ -1,11 +1,23 @@
 """How a judged run is told on a terminal: the one line, what goes with it, where the files are."""
 
-from autotune.cli.output import tell
+from typing import NoReturn
+
+import typer
+
+from autotune.cli.output import tell, tell_json
 from autotune.conclude import Conclusion
 
 
-def tell_conclusion(conclusion: Conclusion) -> None:
-    """Print what a run came to."""
+def finish(conclusion: Conclusion, *, json: bool) -> NoReturn:
+    """Print what a run came to, and end the command with the exit code for it."""
+    if json:
+        tell_json(conclusion)
+    else:
+        _tell(conclusion)
+    raise typer.Exit(conclusion.exit_code)
+
+
+def _tell(conclusion: Conclusion) -> None:
     judgement = conclusion.judgement
     tell(judgement.summary)
     for note in judgement.notes:

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autotune.cli.output import progress, tell_json
+from autotune.cli.options import (
+    Accept,
+    AllToAll,
+    DataParallel,
+    DeviceName,
+    EngineVersion,
+    ExpertParallel,
+    Into,
+    Json,
+    TensorParallel,
+)
+from autotune.cli.output import progress
 from autotune.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,14 +36,12 @@ def import_table(
     ] = None,
     arch: Annotated[str | None, typer.Option(help="sm100, sm90, ...; else the table's.")] = None,
     engine: Annotated[str | None, typer.Option(help="sglang, vllm, ...; else the table's.")] = None,
-    engine_version: Annotated[str | None, typer.Option(help="The engine's version.")] = None,
-    tp: Annotated[int | None, typer.Option(help="Tensor parallelism.", min=1)] = None,
-    ep: Annotated[int | None, typer.Option(help="Expert parallelism.", min=1)] = None,
-    dp: Annotated[int | None, typer.Option(help="Data parallelism.", min=1)] = None,
-    a2a: Annotated[
-        str | None, typer.Option(help="The all-to-all backend: none, deepep, flashinfer, ...")
-    ] = None,
-    device_name: Annotated[str | None, typer.Option(help="The GPU's name, e.g. GB200.")] = None,
+    engine_version: EngineVersion = None,
+    tp: TensorParallel = None,
+    ep: ExpertParallel = None,
+    dp: DataParallel = None,
+    a2a: AllToAll = None,
+    device_name: DeviceName = None,
     device_count: Annotated[int | None, typer.Option(help="How many GPUs.", min=1)] = None,
     reference: Annotated[
         str | None, typer.Option(help="The backend whose answers are trusted.")
@@ -63,26 +72,16 @@ def import_table(
     name: Annotated[
         str | None, typer.Option(help="The run's name. Default: the file's, without .csv.")
     ] = None,
-    accept: Annotated[
-        bool,
-        typer.Option(
-            "--accept",
-            help="Write the decision in spite of what speaks against it; each reason goes into "
-            "the file.",
-        ),
-    ] = False,
-    into: Annotated[
-        Path | None,
-        typer.Option(help="A folder of decision files to put the decision into as well."),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    accept: Accept = False,
+    into: Into = None,
+    json: Json = False,
 ) -> None:
     """Make a run folder from a published table, and judge it like a sweep's.
 
     Nothing is guessed: what the table doesn't say is given here or stays unknown. Exits with 0 if
     a decision was written, with 3 if it stays open.
     """
-    from autotune.cli.conclusion import tell_conclusion
+    from autotune.cli.conclusion import finish
     from autotune.conclude import conclude
     from autotune.decisions.schema import Geometry
     from autotune.importers import ImportOptions, import_tidy, write_import
@@ -114,11 +113,7 @@ def import_table(
     written = write_import(imported, source=file, folder=folder)
     _tell_import(imported, folder=folder, written=written)
     conclusion = conclude(folder, accept=accept, into=into)
-    if json:
-        tell_json(conclusion)
-    else:
-        tell_conclusion(conclusion)
-    raise typer.Exit(conclusion.exit_code)
+    finish(conclusion, json=json)
 
 
 def _tell_import(imported: "Imported", *, folder: Path, written: bool) -> None:

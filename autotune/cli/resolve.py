@@ -7,6 +7,15 @@ from typing import Annotated
 
 import typer
 
+from autotune.cli.options import (
+    AllToAll,
+    DataParallel,
+    DeviceName,
+    EngineVersion,
+    ExpertParallel,
+    Json,
+    TensorParallel,
+)
 from autotune.cli.output import progress, tell, tell_json
 from autotune.errors import EXIT_STALE, EXIT_USAGE, UsageError
 
@@ -29,15 +38,13 @@ def resolve(
         str | None, typer.Option(help="The backend the user asked for; auto leaves it open.")
     ] = None,
     engine: Annotated[str | None, typer.Option(help="sglang, vllm, transformers, ...")] = None,
-    engine_version: Annotated[str | None, typer.Option(help="The engine's version.")] = None,
+    engine_version: EngineVersion = None,
     dtype: Annotated[str | None, typer.Option(help="float32, bfloat16, ...")] = None,
-    tp: Annotated[int | None, typer.Option(help="Tensor parallelism.", min=1)] = None,
-    ep: Annotated[int | None, typer.Option(help="Expert parallelism.", min=1)] = None,
-    dp: Annotated[int | None, typer.Option(help="Data parallelism.", min=1)] = None,
-    a2a: Annotated[
-        str | None, typer.Option(help="The all-to-all backend: none, deepep, flashinfer, ...")
-    ] = None,
-    device_name: Annotated[str | None, typer.Option(help="The GPU's name, e.g. GB200.")] = None,
+    tp: TensorParallel = None,
+    ep: ExpertParallel = None,
+    dp: DataParallel = None,
+    a2a: AllToAll = None,
+    device_name: DeviceName = None,
     max_age_days: Annotated[
         int | None, typer.Option(help="Older decisions are stale.", min=1)
     ] = None,
@@ -48,7 +55,7 @@ def resolve(
             "AUTOTUNE_DECISIONS and the decisions shipped with autotune."
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    json: Json = False,
 ) -> None:
     """Print which backend a server would start with, and why.
 

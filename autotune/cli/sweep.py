@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autotune.cli.output import progress, tell, tell_json
+from autotune.cli.options import Into, Json
+from autotune.cli.output import progress, tell
 from autotune.errors import EXIT_INTERRUPTED
 
 if TYPE_CHECKING:
@@ -32,13 +33,8 @@ def sweep(
             "--dry-run", help="Print the schedule and the exact commands; launch nothing."
         ),
     ] = False,
-    into: Annotated[
-        Path | None,
-        typer.Option(help="A folder of decision files to put the decision into as well."),
-    ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON, and nothing else on stdout.")
-    ] = False,
+    into: Into = None,
+    json: Json = False,
 ) -> None:
     """Launch a server per candidate backend, check its answers, load it, and decide.
 
@@ -102,15 +98,11 @@ def _heed_sigterm() -> None:
 
 
 def _conclude(path: Path, *, into: Path | None, json: bool) -> None:
-    from autotune.cli.conclusion import tell_conclusion
+    from autotune.cli.conclusion import finish
     from autotune.conclude import conclude
 
     conclusion = conclude(path, into=into)
-    if json:
-        tell_json(conclusion)
-    else:
-        tell_conclusion(conclusion)
-    raise typer.Exit(conclusion.exit_code)
+    finish(conclusion, json=json)
 
 
 def _tell_plan(context: "SweepContext") -> None:

@@ -10,14 +10,10 @@ import msgspec
 from autotune.decisions import one_line
 from autotune.probe.verdict import CandidateVerdict
 from autotune.records.folder import LoadedRun
-from autotune.records.schema import PointStatus
+from autotune.records.schema import CANDIDATE_FAILURES
 
 _LONGEST_REASON = 200
 Throughputs = dict[int, dict[int, float]]
-
-# A candidate that breaks once is unreliable. The other point statuses are failures of a
-# measurement: they only cost the round.
-_BROKEN: frozenset[PointStatus] = frozenset({"crashed", "stalled", "request_errors"})
 
 
 class Admission(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,7 +73,7 @@ def _refusal(run: LoadedRun, candidate: str, verdict: CandidateVerdict) -> str |
         return f"wrong answers: {verdict.reason}"
     points = [point for point in run.points if point.candidate == candidate]
     for point in points:
-        if point.status in _BROKEN:
+        if point.status in CANDIDATE_FAILURES:
             where = f"at concurrency {point.concurrency} in round {point.round}"
             return f"{point.status} {where}{_because(point.reason)}"
     return None

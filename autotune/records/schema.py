@@ -31,6 +31,9 @@ PointStatus = Literal[
     "concurrency_not_reached",
     "length_mismatch",
 ]
+# Failures of the candidate itself: it broke. The other ones (not steady, lengths off, ...) are
+# failures of a measurement, which the next round may well get right.
+CANDIDATE_FAILURES: frozenset[PointStatus] = frozenset({"crashed", "stalled", "request_errors"})
 RequestOutcome = Literal["ok", "http_error", "timeout", "connection", "bad_stream", "empty"]
 ProbeMode = Literal["single", "loaded"]
 

@@ -6,11 +6,7 @@ So far only failures take a candidate out; nobody is dropped for speed.
 from collections.abc import Mapping, Sequence
 
 from autotune.probe.verdict import CandidateVerdict
-from autotune.records.schema import LaunchRecord, PointRecord, PointStatus
-
-# Failures of the candidate itself. The other ones (not steady, lengths off, ...) are failures
-# of a measurement, which the next round may well get right.
-_CANDIDATE_FAILED: frozenset[PointStatus] = frozenset({"crashed", "stalled", "request_errors"})
+from autotune.records.schema import CANDIDATE_FAILURES, LaunchRecord, PointRecord
 
 
 def dropped(
@@ -33,7 +29,7 @@ def dropped(
         if verdict.verdict == "fail" and candidate != reference:
             reasons.setdefault(candidate, f"wrong answers: {verdict.reason}")
     for point in points:
-        if point.status in _CANDIDATE_FAILED and point.candidate != reference:
+        if point.status in CANDIDATE_FAILURES and point.candidate != reference:
             where = f"at concurrency {point.concurrency} in round {point.round}"
             reasons.setdefault(point.candidate, f"{point.status} {where}")
     return reasons
