@@ -10,12 +10,13 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
 
 import autotune
+from autotune.decisions.arch import device_label
 
 # What decides which kernels exist and how they are chosen.
 _PACKAGES = (
@@ -54,9 +55,10 @@ _KERNEL_VARIABLE = re.compile(
     r"|OMP|MKL|OPENBLAS|GOMP|KMP|HIP|AITER|DEEPEP|DEEP|DG)_[A-Z0-9_]+"
 )
 _SECRET = re.compile(r"TOKEN$|SECRET|PASSW|CREDENTIAL|API_?KEY|PRIVATE|_KEY$", re.I)
-# Of those, the ones that say where files are or what is logged, and not how kernels run.
+# Of those, the ones that say where files are, what is logged or who runs, not how kernels do.
 _PLACE = re.compile(
-    r"_(HOME|PATH|DIR|CACHE|CACHE_DIR|ROOT|FOLDER|URL|HOST|ADDR|PORT|PREFIX)$|_LOG(GING|S)?(_|$)|_DEBUG(_|$)"
+    r"_(HOME|PATH|DIR|CACHE|CACHE_DIR|ROOT|BASE|FOLDER|URL|HOST|ADDR|PORT|PREFIX|PLUGINS|RUN_ID)$"
+    r"|_LOG(GING|S)?(_|$)|_DEBUG(_|$)|_HEALTH_|_WATCHDOG"
 )
 _GPU_QUERY = ("name", "compute_cap", "driver_version", "memory.total", "clocks.max.sm")
 _QUERY_TIMEOUT_S = 20.0
@@ -98,7 +100,7 @@ def read_environment(environ: Mapping[str, str]) -> Environment:
         cores=usable_cores(),
         memory_gib=round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         gpus=read_gpus(),
-        packages=_package_versions(),
+        packages=installed_versions(_PACKAGES),
         kernel_variables=kernel_variables(environ),
     )
 
@@ -131,10 +133,10 @@ def looks_secret(name: str) -> bool:
     return _SECRET.search(name.lstrip("-").replace("-", "_").partition("=")[0]) is not None
 
 
-def kernel_libraries(environment: Environment) -> dict[str, str]:
-    """Return the versions of the installed libraries that hold MoE kernels."""
-    packages = environment.packages
-    return {name: packages[name] for name in _KERNEL_LIBRARIES if name in packages}
+def kernel_libraries(packages: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the versions of the libraries that hold MoE kernels, here or among ``packages``."""
+    found = installed_versions(_KERNEL_LIBRARIES) if packages is None else packages
+    return {name: found[name] for name in _KERNEL_LIBRARIES if name in found}
 
 
 def read_gpus() -> tuple[Gpu, ...]:
@@ -152,7 +154,7 @@ def read_gpus() -> tuple[Gpu, ...]:
     rows = [line.split(", ") for line in answer.stdout.splitlines()]
     return tuple(
         Gpu(
-            name=row[0].removeprefix("NVIDIA ").replace(" ", "-"),
+            name=device_label(row[0]),
             compute_capability=row[1],
             driver_version=row[2],
             memory=row[3],
@@ -180,9 +182,10 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _package_versions() -> dict[str, str]:
+def installed_versions(names: Iterable[str]) -> dict[str, str]:
+    """Return the installed versions of these distributions; absent ones are left out."""
     found = {}
-    for name in _PACKAGES:
+    for name in names:
         try:
             found[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:

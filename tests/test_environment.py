@@ -124,7 +124,7 @@ def test_the_fingerprint_tells_the_machine() -> None:
 def test_only_libraries_that_hold_kernels_are_in_the_scope() -> None:
     packages = {"torch": "2.13.0", "flashinfer-python": "0.7", "transformers": "5", "msgspec": "1"}
     environment = msgspec.structs.replace(HERE, packages=packages)
-    assert kernel_libraries(environment) == {"torch": "2.13.0", "flashinfer-python": "0.7"}
+    assert kernel_libraries(environment.packages) == {"torch": "2.13.0", "flashinfer-python": "0.7"}
 
 
 def fake_smi(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:

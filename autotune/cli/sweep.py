@@ -10,7 +10,7 @@ import typer
 
 from autotune.cli.options import Into, Json
 from autotune.cli.output import progress, tell
-from autotune.errors import EXIT_INTERRUPTED
+from autotune.errors import EXIT_INTERRUPTED, ConfigError
 
 if TYPE_CHECKING:
     from autotune.sweep.context import SweepContext
@@ -52,6 +52,9 @@ def sweep(
     check_folder(settings, folder)
     if dry_run:
         _tell_plan(context)
+    if context.problems:
+        raise ConfigError(f"{config}: nothing can be launched here: {'; '.join(context.problems)}")
+    if dry_run:
         return
     again = f"autotune sweep {shlex.quote(str(config))}"
     if run is not None:
@@ -111,7 +114,8 @@ def _tell_plan(context: "SweepContext") -> None:
 
     plan = make_plan(context.config)
     config = context.config
-    tell(f"{config.name}: {context.key} on {context.scope.device_name} ({context.device})")
+    device = context.scope.device_name or f"a GPU of {context.key.arch}"
+    tell(f"{config.name}: {context.key} on {device} ({context.device})")
     tell(f"run folder: {context.folder.path}, {remaining(plan, context.folder)} launches to make")
     tell("\nschedule:")
     for number, launch in enumerate(plan.launches, start=1):
@@ -121,14 +125,15 @@ def _tell_plan(context: "SweepContext") -> None:
     tell("\nrequests per point, beside as many warm-up requests as the concurrency:")
     for concurrency in config.load.concurrency:
         tell(f"  concurrency {concurrency}: {config.requests_at(concurrency)}")
-    tell("\ncommands (the port is a free one at each launch):")
+    tell("\ncommands (ports are free ones at each launch; folders named 1 are the first round's):")
     for candidate in config.candidate_list():
-        support = context.engine.supports(
-            candidate, config=config, device=context.device, model=context.model
-        )
+        support = context.supports(candidate)
         if not support.ok:
             tell(f"  {candidate.name}: not launched, unsupported: {support.reason}")
             continue
-        command = context.command(candidate, port=_EXAMPLE_PORT)
+        site = context.site(
+            candidate, port=_EXAMPLE_PORT, round_number=1, meeting_port=_EXAMPLE_PORT + 1
+        )
+        command = context.engine.command(candidate, config=config, site=site)
         settings = [f"{name}={value}" for name, value in sorted(command.environment.items())]
         tell(f"  {candidate.name}: {shlex.join([*settings, *command.argv])}")

@@ -8,6 +8,10 @@ from autotune.decisions.schema import Geometry, check_name
 from autotune.environment import looks_secret
 from autotune.errors import ConfigError
 
+_REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}:[0-9]{1,5}", re.ASCII)
+
 
 def check_config(config: SweepConfig) -> None:
     """Check what types can't say.
@@ -19,6 +23,12 @@ def check_config(config: SweepConfig) -> None:
     check_name("engine.name", config.engine.name)
     check_name("model.quantization", config.model.quantization)
     check_name("parallel.a2a_backend", config.parallel.a2a_backend)
+    for key, name in (
+        ("engine.arch", config.engine.arch),
+        ("parallel.a2a_mode", config.parallel.a2a_mode),
+    ):
+        if name is not None:
+            check_name(key, name)
     _check_model(config.model)
     _refuse_secrets(config)
     _check_launch(config)
@@ -28,10 +38,15 @@ def check_config(config: SweepConfig) -> None:
 
 
 def _check_model(model: ModelConfig) -> None:
-    if (model.path is None) == (model.synthetic is None):
-        raise ConfigError("model: give exactly one of path and synthetic")
+    if [model.path, model.repository, model.synthetic].count(None) != 2:
+        raise ConfigError("model: give exactly one of path, repository and synthetic")
     if model.path == "":
         raise ConfigError("model.path: it is empty: name a checkpoint folder")
+    if model.repository is not None and not _REPOSITORY.fullmatch(model.repository):
+        raise ConfigError(
+            f"model.repository: {model.repository[:140]!r} is no name on the hub, e.g. "
+            "nvidia/MiniMax-M2.7-NVFP4"
+        )
     if model.architecture is not None:
         check_name("model.architecture", model.architecture)
     if model.geometry is not None:
@@ -111,10 +126,22 @@ def _check_launch(config: SweepConfig) -> None:
         arguments += candidate.arguments
     for environment in environments:
         for name, value in environment.items():
-            if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or "\0" in value:
+            if not _VARIABLE.fullmatch(name) or "\0" in value:
                 raise ConfigError(f"environment: {name!r} can't be a variable, or its value one's")
     if any("\0" in argument for argument in arguments):
         raise ConfigError("arguments: a NUL character can't be part of an argument")
+    engine = config.engine
+    if not _VARIABLE.fullmatch(engine.node_rank_variable):
+        raise ConfigError(
+            f"engine.node_rank_variable: {engine.node_rank_variable!r} can't be a variable"
+        )
+    if engine.coordinator is not None and not _ADDRESS.fullmatch(engine.coordinator):
+        raise ConfigError(f"engine.coordinator: {engine.coordinator!r} isn't host:port")
+    if config.parallel.nodes > 1 and not engine.launch_prefix:
+        raise ConfigError(
+            f"parallel.nodes: {config.parallel.nodes} nodes need an engine.launch_prefix that "
+            'starts the server on each of them, e.g. ["srun", "--ntasks-per-node=1"]'
+        )
     if not config.engine.dtype.isidentifier():
         raise ConfigError(f"engine.dtype: {config.engine.dtype!r} is no dtype, e.g. bfloat16")
 

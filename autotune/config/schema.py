@@ -20,14 +20,17 @@ Seed = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which checkpoint is served. Exactly one of ``path`` and ``synthetic`` is given.
+    """Which checkpoint is served. Exactly one of ``path``, ``repository`` and ``synthetic``.
 
-    ``path`` is a folder with config.json, relative to the working directory. ``synthetic``
-    makes a small random checkpoint of that name from ``seed``. ``architecture`` and ``geometry``
-    are read from config.json; they are only needed where it doesn't say them.
+    ``path`` is a folder with config.json, relative to the working directory. ``repository`` names
+    one on the Hugging Face hub (``owner/name``), which must have been downloaded before.
+    ``synthetic`` makes a small random checkpoint of that name from ``seed``. ``architecture`` and
+    ``geometry`` are read from config.json; they are only needed where it doesn't say them, or to
+    print a plan (--dry-run) where the checkpoint isn't.
     """
 
     path: str | None = None
+    repository: str | None = None
     synthetic: Literal["minimax-m2"] | None = None
     seed: Seed = 0
     quantization: str = "none"
@@ -38,27 +41,45 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class EngineConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How the server is launched, the same for every candidate.
 
-    ``launch_prefix`` goes before the command (``numactl ...``). ``extra_backends`` names
-    backends that this installation has beyond the ones autotune's catalog knows.
+    ``arch`` is the arch that the sweep is meant for: on another one it refuses to start.
+    ``launch_prefix`` goes before the command (``numactl ...``, ``srun ...``); where the server
+    spans ``parallel.nodes`` nodes, it must start the command once on each of them, with the
+    node's number in the variable ``node_rank_variable``, and ``coordinator`` (``host:port``) is
+    where the nodes meet; by default a free port of this machine, which must be node 0.
+    ``extra_backends`` names backends that this installation has beyond the ones autotune's catalog
+    knows. Kernels that the engine tunes at start-up are tuned anew at each launch, so that the
+    luck of one tuning shows as a difference between rounds; ``share_kernel_tuning`` lets the
+    launches of a sweep share what the first one found.
     """
 
     name: str
     device: Literal["auto", "cpu", "cuda"] = "auto"
+    arch: str | None = None
     dtype: str = "auto"
     arguments: tuple[str, ...] = ()
     environment: dict[str, str] = {}
     launch_prefix: tuple[str, ...] = ()
+    node_rank_variable: str = "SLURM_NODEID"
+    coordinator: str | None = None
     extra_backends: tuple[str, ...] = ()
+    share_kernel_tuning: bool = False
     ready_timeout_s: Seconds = 600.0
     stop_timeout_s: Seconds = 20.0
 
 
 class ParallelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Sizes of tensor, expert and data parallelism, and the all-to-all backend."""
+    """Sizes of tensor, expert and data parallelism, and the all-to-all backend.
+
+    ``dp`` counts whole replicas, ``attention_dp`` the data-parallel groups of attention within
+    one. ``a2a_mode`` is the all-to-all backend's own (``low_latency``, ...); without it, the
+    engine's default. ``nodes`` is how many machines the server spans.
+    """
 
     tp: Count = 1
     ep: Count = 1
     dp: Count = 1
+    attention_dp: Count = 1
+    nodes: Count = 1
     a2a_backend: str = "none"
     a2a_mode: str | None = None
 

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 import msgspec
 
 from autotune.decisions import one_line
+from autotune.decisions.request import AUTO
 from autotune.probe.verdict import CandidateVerdict
 from autotune.records.folder import LoadedRun
-from autotune.records.schema import CANDIDATE_FAILURES
+from autotune.records.schema import CANDIDATE_FAILURES, Candidate
 
 _LONGEST_REASON = 200
 Throughputs = dict[int, dict[int, float]]
@@ -45,7 +46,7 @@ def admit(run: LoadedRun, verdicts: Mapping[str, CandidateVerdict]) -> dict[str,
     return {
         candidate.name: Admission(
             candidate=candidate.name,
-            backend=candidate.backend,
+            backend=resolved_backend(run, candidate),
             verdict=verdicts[candidate.name],
             throughputs=_throughputs(run, candidate.name),
             refusal=_refusal(run, candidate.name, verdicts[candidate.name]),
@@ -53,6 +54,22 @@ def admit(run: LoadedRun, verdicts: Mapping[str, CandidateVerdict]) -> dict[str,
         )
         for candidate in run.run.candidates
     }
+
+
+def resolved_backend(run: LoadedRun, candidate: Candidate) -> str:
+    """Return what a candidate ran: its own backend, or what ``auto`` became in every launch.
+
+    ``auto`` is returned where the engine didn't say, or not the same each time.
+    """
+    if candidate.backend != AUTO:
+        return candidate.backend
+    told = {
+        launch.resolved_backend
+        for launch in run.launches
+        if launch.candidate == candidate.name and launch.status == "ok"
+    }
+    only = told.pop() if len(told) == 1 else None
+    return only or AUTO
 
 
 def _throughputs(run: LoadedRun, candidate: str) -> Throughputs:

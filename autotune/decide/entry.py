@@ -8,6 +8,7 @@ from statistics import fmean
 
 import msgspec
 
+from autotune.decide.admission import resolved_backend
 from autotune.decide.schema import Judgement, Standing
 from autotune.decide.statistics import geometric_mean
 from autotune.decisions.freshness import release
@@ -110,7 +111,7 @@ def _choice(run: LoadedRun, judgement: Judgement, verdict: CandidateVerdict, nam
     standing = next(one for one in judgement.standings if one.candidate == name)
     ratio = standing.to_baseline if judgement.baseline != name else None
     return Choice(
-        backend=candidate.backend,
+        backend=standing.backend,
         candidate=name,
         outcome=judgement.outcome,
         verdict=verdict.verdict,
@@ -153,7 +154,8 @@ def _rows(run: LoadedRun) -> tuple[EvidenceRow, ...]:
                 and point.figures.output_tokens_per_s
             ]
             if figures:
-                rows.append(_row(candidate.name, candidate.backend, concurrency, figures))
+                backend = resolved_backend(run, candidate)
+                rows.append(_row(candidate.name, backend, concurrency, figures))
     return tuple(rows)
 
 

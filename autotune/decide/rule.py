@@ -5,11 +5,14 @@ Pure: the same records and verdicts give the same judgement. ``docs/decisions.md
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from autotune.decide import wording
 from autotune.decide.admission import Admission, admit
 from autotune.decide.compare import Comparison, compare, eligible, shared_rounds
 from autotune.decide.schema import Judgement, Standing
 from autotune.decide.standing import baseline_of, overall_ratio, standing_of, winners_of
+from autotune.decisions.request import AUTO
 from autotune.decisions.schema import ConcurrencyWinner
 from autotune.probe.verdict import CandidateVerdict
 from autotune.records.folder import LoadedRun
@@ -42,7 +45,7 @@ def judge_run(run: LoadedRun, verdicts: Mapping[str, CandidateVerdict]) -> Judge
         for admission in admissions.values()
     )
     chosen = admissions[comparison.choice]
-    return Judgement(
+    judgement = Judgement(
         outcome=comparison.outcome,
         choice=comparison.choice,
         summary=wording.summary(
@@ -61,6 +64,22 @@ def judge_run(run: LoadedRun, verdicts: Mapping[str, CandidateVerdict]) -> Judge
         winners=winners,
         notes=_notes(comparison, admissions, run, winners=winners),
         blockers=wording.blockers(comparison.doubt, chosen.verdict),
+    )
+    return judgement if chosen.backend != AUTO else _unnamed(judgement)
+
+
+def _unnamed(judgement: Judgement) -> Judgement:
+    """``auto`` is best, and nobody knows what it stands for: no decision could name it."""
+    why = (
+        f"{judgement.choice} is the choice, and the engine doesn't say which backend it runs "
+        "there: no decision can name it, and none is needed as long as auto stays the same"
+    )
+    return msgspec.structs.replace(
+        judgement,
+        outcome="open",
+        choice=None,
+        summary=f"open: {why} ({judgement.summary})",
+        blockers=(why,),
     )
 
 

@@ -11,7 +11,7 @@ Only the standard library and msgspec are imported from here on down::
     logger.info(describe(resolution))
 """
 
-from autotune.decisions.arch import family
+from autotune.decisions.arch import device_label, family
 from autotune.decisions.check import check_decision
 from autotune.decisions.request import ResolveRequest
 from autotune.decisions.resolution import Resolution, Status, describe, one_line
@@ -62,6 +62,7 @@ __all__ = [
     "check_name",
     "decode",
     "describe",
+    "device_label",
     "encode",
     "family",
     "one_line",

@@ -1,6 +1,7 @@
-"""Which arch may borrow another arch's decision at all.
+"""What archs and devices are called, and which arch may borrow another arch's decision at all.
 
-Somebody must have listed the borrower in ``also_arch``; this is the limit to what may be listed.
+Somebody must have listed the borrower in ``also_arch``; `family` is the limit to what may be
+listed.
 """
 
 import re
@@ -23,3 +24,11 @@ def family(arch: str) -> str:
         return letters[0] if letters else ""
     # CUDA 12 called Thor sm101, CUDA 13 calls it sm110: one chip, and no kin of sm100.
     return "sm11" if name.startswith(("sm101", "sm_101")) else f"sm{match[1]}"
+
+
+def device_label(name: str) -> str:
+    """Return a GPU's name as decisions hold it: ``GB200`` for ``NVIDIA GB200``, one word.
+
+    Drivers and frameworks report the same string, so that measuring and serving agree.
+    """
+    return name.removeprefix("NVIDIA ").replace(" ", "-")

@@ -34,8 +34,10 @@ class ResolveRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     tp: int | None = None
     ep: int | None = None
     dp: int | None = None
+    attention_dp: int | None = None
     a2a_backend: str | None = None
     a2a_mode: str | None = None
+    engine_settings: dict[str, str] | None = None
     device_name: str | None = None
     device_count: int | None = None
     kernel_libraries: dict[str, str] | None = None

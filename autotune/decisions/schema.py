@@ -95,8 +95,10 @@ class DecisionKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order
 class Scope(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The circumstances that one entry was measured under.
 
-    ``None`` means that nobody recorded it. ``also_arch`` lists further archs that the entry
-    serves, which somebody must have said, with the reason.
+    ``None`` means that nobody recorded it. ``dp`` counts whole replicas, ``attention_dp`` the
+    data-parallel groups of attention within one. ``engine_settings`` are those of the engine's
+    other settings that change what its MoE layers run, defaults left out. ``also_arch`` lists
+    further archs that the entry serves, which somebody must have said, with the reason.
     """
 
     engine: str
@@ -106,8 +108,10 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     tp: Count | None = None
     ep: Count | None = None
     dp: Count | None = None
+    attention_dp: Count | None = None
     a2a_backend: str | None = None
     a2a_mode: str | None = None
+    engine_settings: dict[str, str] = {}
     device_name: str | None = None
     device_count: Count | None = None
     kernel_libraries: dict[str, str] = {}

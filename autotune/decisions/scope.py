@@ -52,13 +52,14 @@ def compare(entry: Entry, request: ResolveRequest, *, file_arch: str) -> Iterato
     yield from _fact("engine", scope.engine, request.engine)
     yield from _fact("geometry", scope.geometry, request.geometry)
     yield from _fact("dtype", scope.dtype, request.dtype)
-    for name in ("tp", "ep", "dp"):
+    for name in ("tp", "ep", "dp", "attention_dp"):
         # Where only the count of devices is on record, it says as much as tp for a launch that
         # uses each of them for it.
         spread = name == "tp" and scope.device_count is not None
         default = scope.device_count if spread else 1
         yield from _fact(name, getattr(scope, name), getattr(request, name), default=default)
     yield from _all_to_all(scope, request)
+    yield from _settings(scope, request)
     yield from _device(scope, request, lent_by=None if request.arch == file_arch else file_arch)
     yield from _libraries(scope, request)
     yield from _environment(entry, request)
@@ -95,6 +96,17 @@ def _all_to_all(scope: Scope, request: ResolveRequest) -> Iterator[Finding]:
         )
     else:
         yield from _fact("a2a_mode", scope.a2a_mode, request.a2a_mode)
+
+
+def _settings(scope: Scope, request: ResolveRequest) -> Iterator[Finding]:
+    measured, asked = scope.engine_settings, request.engine_settings
+    for name in sorted({*measured, *(asked or {})}):
+        if asked is None:
+            yield Finding("assumed", f"{name}={measured[name]}")
+        elif asked.get(name) != measured.get(name):
+            yield Finding(
+                "hard", f"{_set_to(name, asked)}, measured with {_set_to(name, measured)}"
+            )
 
 
 def _device(scope: Scope, request: ResolveRequest, *, lent_by: str | None) -> Iterator[Finding]:

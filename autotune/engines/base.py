@@ -29,27 +29,43 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     model: str
 
 
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """What a candidate is to run on: the device, its arch (``sm100``) and the model."""
+
+    device: Literal["cpu", "cuda"]
+    arch: str
+    model: ModelFacts
+
+
 class LaunchSite(msgspec.Struct, frozen=True, kw_only=True):
     """Where a launch takes place.
 
-    ``model_folder`` is the checkpoint, ``scratch`` a folder that the launch may write to,
-    ``device`` what the engine was told to run on, ``max_concurrency`` and ``max_tokens`` the
-    most requests in flight and the most tokens (prompt and answer) that one of them may hold.
+    ``model_folder`` is the checkpoint (a folder, or the hub's name for it where the config gives
+    one), ``scratch`` a folder that the launch may write to, ``compiled`` one for compiled kernels
+    that all launches of a sweep share, and ``tuned`` one for what kernels were tuned to, which is
+    this launch's own unless the config shares it. ``coordinator`` is where the nodes meet
+    (``host:port``), if there are several. ``device`` is what the engine was told to run on,
+    ``max_concurrency`` and ``max_tokens`` the most requests in flight and the most tokens (prompt
+    and answer) that one of them may hold.
     """
 
-    model_folder: Path
+    model_folder: Path | str
     scratch: Path
+    compiled: Path
+    tuned: Path
     port: int
+    coordinator: str | None = None
     device: Literal["cpu", "cuda"]
     max_concurrency: int
     max_tokens: int
 
 
 class ServerTraits(msgspec.Struct, frozen=True, kw_only=True):
-    """What an engine's HTTP interface can do."""
+    """What an engine's HTTP interface can do, and the default modes of its all-to-all backends."""
 
     takes_token_ids: bool
     takes_ignore_eos: bool
+    a2a_modes: dict[str, str] = {}
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,10 +89,16 @@ class Engine(Protocol):
         """Names of the MoE backends that the catalog knows."""
         ...
 
-    def supports(
-        self, candidate: Candidate, *, config: SweepConfig, device: str, model: ModelFacts
-    ) -> Support:
-        """Whether launching ``candidate`` on ``device`` is worth a try, before one is spent."""
+    def supports(self, candidate: Candidate, *, config: SweepConfig, target: Target) -> Support:
+        """Whether launching ``candidate`` on ``target`` is worth a try, before one is spent."""
+        ...
+
+    def settings(self, config: SweepConfig) -> dict[str, str]:
+        """The settings among ``engine.arguments`` that change what the MoE layers run.
+
+        They are part of a decision's scope, under the names that the engine's plugin uses too.
+        Defaults are left out; an engine without a plugin returns an empty one.
+        """
         ...
 
     def command(self, candidate: Candidate, *, config: SweepConfig, site: LaunchSite) -> Command:
@@ -87,8 +109,16 @@ class Engine(Protocol):
         """Write what ``command`` refers to (a checkpoint folder of the candidate's own, ...)."""
         ...
 
-    def resolved_backend(self, log: str) -> str | None:
-        """The backend that really runs, read from the server's log; ``None`` if it doesn't say."""
+    async def resolved_backend(self, *, base_url: str, log: str) -> str | None:
+        """The backend that the running server says it uses, ``None`` if it doesn't say."""
+        ...
+
+    async def flush_cache(self, *, base_url: str) -> None:
+        """Empty the prefix cache, where the server has one, so that no point helps the next.
+
+        Raises:
+            EngineError: the server refused.
+        """
         ...
 
     def read_failure(self, log: str) -> Failure | None:

@@ -20,7 +20,8 @@ from autotune.errors import EngineError
 
 # The supervisor ends the group within its own timeout; beyond that plus this, it is killed.
 _SUPERVISOR_SLACK_S = 10.0
-_TAIL_BYTES = 64 * 1024
+# Enough for the tracebacks of every rank of a node: the first one tells, the others follow from it.
+_TAIL_BYTES = 4 * 2**20
 
 
 def free_port() -> int:
@@ -63,7 +64,7 @@ class ServerProcess:
         return self._supervisor.poll()
 
     def log(self) -> str:
-        """The last 64 KiB of the server's output."""
+        """The last 4 MiB of the server's output."""
         with self._log_file.open("rb") as file:
             file.seek(0, os.SEEK_END)
             file.seek(max(0, file.tell() - _TAIL_BYTES))

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from autotune.config.schema import SweepConfig
-from autotune.engines.base import Command, Failure, LaunchSite, ServerTraits, Support
+from autotune.engines.base import Command, Failure, LaunchSite, ServerTraits, Support, Target
 from autotune.environment import usable_cores
 from autotune.errors import EngineError
-from autotune.model import ModelFacts
 from autotune.records.schema import Candidate
 
 _CATALOG = Path(__file__).parent / "catalog" / "transformers.toml"
@@ -46,17 +45,22 @@ class TransformersEngine:
         """The names in ``catalog/transformers.toml``."""
         return tuple(_catalog())
 
-    def supports(
-        self, candidate: Candidate, *, config: SweepConfig, device: str, model: ModelFacts
-    ) -> Support:
+    def supports(self, candidate: Candidate, *, config: SweepConfig, target: Target) -> Support:
         """Refuse more than one device, and a backend whose catalog row needs another one."""
-        parallel = config.parallel
-        if max(parallel.tp, parallel.ep, parallel.dp) > 1 or parallel.a2a_backend != "none":
+        given = config.parallel
+        sizes = (given.tp, given.ep, given.dp, given.attention_dp, given.nodes)
+        if max(sizes) > 1 or given.a2a_backend != "none":
             return Support(False, "transformers serve is launched on one device: tp = ep = dp = 1")
         row = _catalog().get(candidate.backend)
-        if row is not None and device not in row["devices"]:
-            return Support(False, f"{candidate.backend} {row['needs']}; this run uses {device}")
+        if row is not None and target.device not in row["devices"]:
+            return Support(
+                False, f"{candidate.backend} {row['needs']}; this run uses {target.device}"
+            )
         return Support(True)
+
+    def settings(self, config: SweepConfig) -> dict[str, str]:
+        """None: no server of transformers starts from a decision."""
+        return {}
 
     def command(self, candidate: Candidate, *, config: SweepConfig, site: LaunchSite) -> Command:
         """``transformers serve FOLDER --continuous-batching ...`` of this environment."""
@@ -91,18 +95,22 @@ class TransformersEngine:
         try:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
-            for path in sorted(site.model_folder.resolve().iterdir()):
+            checkpoint = Path(site.model_folder)
+            for path in sorted(checkpoint.resolve().iterdir()):
                 if path.name != "config.json":
                     (folder / path.name).symlink_to(path)
-            content = json.loads((site.model_folder / "config.json").read_text(encoding="utf-8"))
+            content = json.loads((checkpoint / "config.json").read_text(encoding="utf-8"))
             content["experts_implementation"] = candidate.backend
             (folder / "config.json").write_text(json.dumps(content, indent=2) + "\n")
         except OSError as error:
             raise EngineError(f"{folder}: can't prepare the checkpoint: {error}") from error
 
-    def resolved_backend(self, log: str) -> str | None:
+    async def resolved_backend(self, *, base_url: str, log: str) -> str | None:
         """``transformers serve`` doesn't tell; it refuses a name that it can't honour."""
         return None
+
+    async def flush_cache(self, *, base_url: str) -> None:
+        """Nothing is kept from one request to the next."""
 
     def read_failure(self, log: str) -> Failure | None:
         """Recognise a refused backend and exhausted memory."""

@@ -141,8 +141,9 @@ class LaunchRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """One server start of one candidate, written when the launch is over.
 
     ``ready_s`` is the time from process start to the first generated token, ``None`` if there
-    was none. ``environment`` holds what we set, secrets left out. ``log_tail`` is kept where
-    the status isn't ``ok``.
+    was none. ``kernel_tuning`` says whether kernels that the engine tunes at start-up were tuned
+    for this launch (``own``) or may stem from another one (``shared``). ``environment`` holds what
+    we set, secrets left out. ``log_tail`` is kept where the status isn't ``ok``.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -156,6 +157,7 @@ class LaunchRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     started_at: str | None = None
     ended_at: str | None = None
     ready_s: float | None = None
+    kernel_tuning: Literal["own", "shared"] | None = None
     resolved_backend: str | None = None
     log_tail: tuple[str, ...] = ()
 

@@ -78,7 +78,12 @@ def launches_section(subject: Subject) -> Section:
         )
         for launch in sorted(subject.run.launches, key=lambda r: (r.round, r.position))
     ]
-    note = Paragraph("Start-up runs from process start to the first generated token.")
+    tuning = {launch.kernel_tuning for launch in subject.run.launches} - {None}
+    told = {"own": " anew at each launch", "shared": " once, and shared by all launches"}
+    text = "Start-up runs from process start to the first generated token."
+    for kind in sorted(str(kind) for kind in tuning):
+        text += f" Kernels that the engine tunes at start-up were tuned{told[kind]}."
+    note = Paragraph(text)
     return Section("Launches", (*_capped(columns, rows), note), folded=True)
 
 

@@ -70,6 +70,7 @@ LAUNCHES_COLUMNS: Mapping[str, str] = {
     "status": "string",
     "reason": "string",
     "ready_s": "float64",
+    "kernel_tuning": "string",
     "resolved_backend": "string",
     "started_at": "string",
     "ended_at": "string",

@@ -4,6 +4,7 @@ Found out once, checked together, so that whatever can't work is said before any
 """
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from autotune.config.check import nearest
 from autotune.config.schema import SweepConfig
 from autotune.decisions.schema import DecisionKey, Geometry, Scope
 from autotune.engines import synthetic
-from autotune.engines.base import Command, Engine, LaunchSite
+from autotune.engines.base import Engine, LaunchSite, Support, Target
 from autotune.engines.registry import find_engine
 from autotune.environment import (
     Environment,
@@ -27,39 +28,64 @@ from autotune.environment import (
 )
 from autotune.errors import ConfigError, EngineError, InputError
 from autotune.load.workload import read_prompts
-from autotune.model import ModelFacts, facts_from_config, read_model
+from autotune.model import ModelFacts
 from autotune.records.folder import RunFolder
 from autotune.records.schema import Candidate
+from autotune.sweep.checkpoint import read_checkpoint
 
 _BUILD_TIMEOUT_S = 600.0
 
 
 class SweepContext(msgspec.Struct, frozen=True, kw_only=True):
-    """A config with what was found out about it on this machine."""
+    """A config with what was found out about it on this machine.
+
+    ``model_folder`` is what servers are told to serve, ``checkpoint`` where it lies, if it is here.
+    ``problems`` are the reasons why nothing can be launched here, one sentence each: a plan can
+    be made all the same.
+    """
 
     config: SweepConfig
     folder: RunFolder
     engine: Engine
     model: ModelFacts
-    model_folder: Path
+    model_folder: Path | str
     environment: Environment
     device: Literal["cpu", "cuda"]
     key: DecisionKey
     scope: Scope
+    checkpoint: Path | None
+    problems: tuple[str, ...] = ()
 
     @property
     def tokenizer_file(self) -> Path | None:
         """The checkpoint's tokenizer.json, if it has one."""
-        path = self.model_folder / "tokenizer.json"
-        return path if path.is_file() else None
+        path = self.checkpoint / "tokenizer.json" if self.checkpoint is not None else None
+        return path if path is not None and path.is_file() else None
 
-    def site(self, candidate: Candidate, *, port: int) -> LaunchSite:
-        """Where a launch of ``candidate`` takes place."""
-        load, probe = self.config.load, self.config.probe
+    def site(
+        self, candidate: Candidate, *, port: int, round_number: int, meeting_port: int
+    ) -> LaunchSite:
+        """Where a launch of ``candidate`` takes place.
+
+        ``meeting_port`` is for the nodes of a server that spans several.
+        """
+        load, probe, engine = self.config.load, self.config.probe, self.config.engine
+        work = self.folder.work.absolute()
+        scratch = work / "candidates" / candidate.name
+        coordinator = None
+        if self.config.parallel.nodes > 1:
+            coordinator = engine.coordinator or f"{socket.gethostname()}:{meeting_port}"
         return LaunchSite(
-            model_folder=self.model_folder.absolute(),
-            scratch=(self.folder.work / "candidates" / candidate.name).absolute(),
+            model_folder=self.model_folder
+            if isinstance(self.model_folder, str)
+            else self.model_folder.absolute(),
+            scratch=scratch,
+            compiled=work / "compiled",
+            tuned=work / "tuned"
+            if engine.share_kernel_tuning
+            else scratch / "tuned" / str(round_number),
             port=port,
+            coordinator=coordinator,
             device=self.device,
             max_concurrency=max(load.concurrency),
             max_tokens=max(
@@ -67,47 +93,58 @@ class SweepContext(msgspec.Struct, frozen=True, kw_only=True):
             ),
         )
 
-    def command(self, candidate: Candidate, *, port: int) -> Command:
-        """The exact command of a launch of ``candidate``."""
-        site = self.site(candidate, port=port)
-        return self.engine.command(candidate, config=self.config, site=site)
+    def supports(self, candidate: Candidate) -> Support:
+        """Whether a launch of ``candidate`` is worth a try."""
+        target = Target(device=self.device, arch=self.key.arch, model=self.model)
+        return self.engine.supports(candidate, config=self.config, target=target)
 
 
 def read_context(config: SweepConfig, folder: RunFolder) -> SweepContext:
     """Find out what a sweep needs to know; nothing is launched or written.
 
+    What keeps a sweep from running on this machine, though not from being planned, is listed in
+    the context's ``problems``.
+
     Raises:
-        ConfigError: an unknown engine or backend, or a GPU is asked for and there is none.
+        ConfigError: an unknown engine or backend, or an arch that can't be told.
         InputError: the checkpoint can't be used.
-        EngineError: the engine isn't installed.
     """
     engine = find_engine(config.engine.name)
-    if engine.version() is None:
-        raise EngineError(
-            f"engine.name: {engine.name} isn't installed in this Python environment: install it, "
-            "e.g. pip install 'moe-autotune[cpu]'"
-        )
     _check_backends(config, engine)
-    model, model_folder = _read_checkpoint(config, folder)
-    _check_lengths(config, model)
+    checkpoint = read_checkpoint(config.model, made_in=folder.work / "model")
+    _check_lengths(config, checkpoint.facts)
     if config.load.prompts is not None:
         read_prompts(Path(config.load.prompts))
     environment = read_environment(os.environ)
-    device = _device(config, environment)
+    platform = _platform(config, environment)
+    problems = [platform.problem, checkpoint.problem]
+    if engine.version() is None:
+        problems.append(
+            f"{engine.name} isn't installed in this Python environment: install it"
+            + (", e.g. pip install 'moe-autotune[cpu]'" if engine.name == "transformers" else "")
+        )
     return SweepContext(
         config=config,
         folder=folder,
         engine=engine,
-        model=model,
-        model_folder=model_folder,
+        model=checkpoint.facts,
+        model_folder=checkpoint.launched,
         environment=environment,
-        device=device,
+        device=platform.device,
         key=DecisionKey(
-            model=config.model.architecture or model.architecture,
+            model=config.model.architecture or checkpoint.facts.architecture,
             quantization=config.model.quantization,
-            arch=arch_of(environment, device),
+            arch=platform.arch,
         ),
-        scope=_scope(config, engine=engine, model=model, environment=environment, device=device),
+        scope=_scope(
+            config,
+            engine=engine,
+            model=checkpoint.facts,
+            environment=environment,
+            device=platform.device,
+        ),
+        checkpoint=checkpoint.folder,
+        problems=tuple(problem for problem in problems if problem is not None),
     )
 
 
@@ -117,10 +154,11 @@ def build_model(context: SweepContext) -> None:
     Raises:
         EngineError: the checkpoint can't be made; the message holds the last lines of output.
     """
-    if context.config.model.synthetic is None or context.model_folder.is_dir():
+    folder = context.model_folder
+    if context.config.model.synthetic is None or isinstance(folder, str) or folder.is_dir():
         return
     seed = str(context.config.model.seed)
-    argv = [sys.executable, "-m", synthetic.__name__, str(context.model_folder), "--seed", seed]
+    argv = [sys.executable, "-m", synthetic.__name__, str(folder), "--seed", seed]
     try:
         subprocess.run(argv, check=True, capture_output=True, text=True, timeout=_BUILD_TIMEOUT_S)
     except subprocess.TimeoutExpired:
@@ -141,14 +179,6 @@ def _check_backends(config: SweepConfig, engine: Engine) -> None:
             )
 
 
-def _read_checkpoint(config: SweepConfig, folder: RunFolder) -> tuple[ModelFacts, Path]:
-    if config.model.path is not None:
-        path = Path(config.model.path)
-        return read_model(path), path
-    facts = facts_from_config(synthetic.config(), where="synthetic model")
-    return facts, folder.work / "model"
-
-
 def _check_lengths(config: SweepConfig, model: ModelFacts) -> None:
     if model.max_positions is None:
         return
@@ -167,16 +197,35 @@ def _check_lengths(config: SweepConfig, model: ModelFacts) -> None:
             )
 
 
-def _device(config: SweepConfig, environment: Environment) -> Literal["cpu", "cuda"]:
-    asked = config.engine.device
-    if asked == "auto":
-        return "cuda" if environment.gpus else "cpu"
-    if asked == "cuda" and not environment.gpus:
-        raise ConfigError(
-            "engine.device: 'cuda' is asked for, but nvidia-smi shows no GPU here: run this on a "
-            'machine with one, or set device = "cpu"'
+class _Platform(msgspec.Struct, frozen=True, kw_only=True):
+    device: Literal["cpu", "cuda"]
+    arch: str
+    problem: str | None = None
+
+
+def _platform(config: SweepConfig, environment: Environment) -> _Platform:
+    """The device and its arch; the config's word for the arch where the GPU isn't here."""
+    engine = config.engine
+    if engine.device == "cpu" or (engine.device == "auto" and not environment.gpus):
+        device: Literal["cpu", "cuda"] = "cpu"
+    else:
+        device = "cuda"
+    if device == "cuda" and not environment.gpus:
+        told = "no GPU is present here (nvidia-smi shows none), and engine.device is 'cuda'"
+        if engine.arch is None:
+            raise ConfigError(
+                f"engine.device: {told}: run this on a machine with one, set device = "
+                '"cpu", or say the arch that it is meant for (engine.arch) to print its plan'
+            )
+        return _Platform(device=device, arch=engine.arch, problem=told)
+    arch = arch_of(environment, device)
+    if engine.arch not in (None, arch):
+        return _Platform(
+            device=device,
+            arch=str(engine.arch),
+            problem=f"engine.arch: the sweep is meant for {engine.arch}, this machine has {arch}",
         )
-    return asked
+    return _Platform(device=device, arch=arch)
 
 
 def _scope(
@@ -193,7 +242,14 @@ def _scope(
             "model: config.json doesn't give the MoE layer's sizes: set model.geometry to "
             '"hidden size,expert width,experts,top-k"'
         )
+    parallel = config.parallel
+    name: str | None
     name, count = device_of(environment, device)
+    if device == "cuda":
+        # How many the server uses, which isn't how many the machine has.
+        count = parallel.tp * parallel.dp
+        name = name if environment.gpus else None
+    mode = engine.traits.a2a_modes.get(parallel.a2a_backend)
     dtype = config.engine.dtype if config.engine.dtype != "auto" else model.dtype
     steering = kernel_variables({**os.environ, **config.engine.environment})
     return Scope(
@@ -201,13 +257,15 @@ def _scope(
         geometry=geometry,
         engine_version=engine.version(),
         dtype=dtype,
-        tp=config.parallel.tp,
-        ep=config.parallel.ep,
-        dp=config.parallel.dp,
-        a2a_backend=config.parallel.a2a_backend,
-        a2a_mode=config.parallel.a2a_mode,
+        tp=parallel.tp,
+        ep=parallel.ep,
+        dp=parallel.dp,
+        attention_dp=parallel.attention_dp,
+        a2a_backend=parallel.a2a_backend,
+        a2a_mode=parallel.a2a_mode or mode,
+        engine_settings=engine.settings(config),
         device_name=name,
         device_count=count,
-        kernel_libraries=kernel_libraries(environment),
+        kernel_libraries=kernel_libraries(environment.packages),
         kernel_environment=steering,
     )

@@ -5,21 +5,25 @@ disk and our own errors leave here as exceptions; the server is ended in any cas
 """
 
 import datetime
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from autotune.decisions.request import AUTO
+from autotune.decisions.resolution import one_line
 from autotune.engines.base import Command, Failure
 from autotune.engines.process import ServerProcess, free_port, tail
 from autotune.engines.readiness import NotReady, wait_until_ready
+from autotune.errors import EngineError
 from autotune.load.client import Endpoint
 from autotune.load.point import PointMeasurement, measure_point
 from autotune.load.requests_table import write_requests
 from autotune.probe.ask import probe
 from autotune.probe.prompts import probe_prompts
-from autotune.records.schema import LaunchRecord, LaunchStatus, PointRecord
+from autotune.records.schema import LaunchRecord, LaunchStatus, MeasurementWarning, PointRecord
 from autotune.sweep.context import SweepContext
 from autotune.sweep.plan import PlannedLaunch
 from autotune.sweep.workloads import point_prompts
@@ -52,12 +56,7 @@ class Launch:
 
     async def run(self) -> LaunchRecord:
         """Carry the launch out and return its record, which is on disk by then."""
-        support = self._context.engine.supports(
-            self._candidate,
-            config=self._context.config,
-            device=self._context.device,
-            model=self._context.model,
-        )
+        support = self._context.supports(self._candidate)
         if support.ok:
             record = await self._serve()
         else:
@@ -68,10 +67,14 @@ class Launch:
     async def _serve(self) -> LaunchRecord:
         context, candidate = self._context, self._candidate
         port = free_port()
-        command = context.command(candidate, port=port)
-        context.engine.prepare(
-            candidate, config=context.config, site=context.site(candidate, port=port)
+        site = context.site(
+            candidate, port=port, round_number=self._planned.round, meeting_port=free_port()
         )
+        command = context.engine.command(candidate, config=context.config, site=site)
+        if not context.config.engine.share_kernel_tuning:
+            # An interrupted launch of this round may have left what it found.
+            shutil.rmtree(site.tuned, ignore_errors=True)
+        context.engine.prepare(candidate, config=context.config, site=site)
         log_file = context.folder.log_file(candidate.name, self._planned.round)
         _keep_earlier_log(log_file)
         server = ServerProcess(
@@ -92,8 +95,8 @@ class Launch:
         self, command: Command, server: ServerProcess, *, base_url: str, ready_s: float
     ) -> LaunchRecord:
         facts: dict[str, Any] = {"command": command, "ready_s": ready_s}
-        resolved = self._context.engine.resolved_backend(server.log())
-        if resolved is not None and resolved != self._candidate.backend:
+        resolved = await self._context.engine.resolved_backend(base_url=base_url, log=server.log())
+        if resolved is not None and self._candidate.backend not in (AUTO, resolved):
             reason = f"asked for {self._candidate.backend}, the engine runs {resolved}"
             return self._record("wrong_backend", reason=reason, resolved=resolved, **facts)
         self._say(f"ready after {ready_s:.1f} s; probing")
@@ -146,10 +149,12 @@ class Launch:
             folder.write_point(record)
             return
         started_at = now()
+        warnings = await self._flush_cache(endpoint)
         measured = await self._load(endpoint, concurrency, attempt=1)
         attempts = 1
         if measured.status == "not_steady":
             attempts = 2
+            warnings = await self._flush_cache(endpoint)
             measured = await self._load(endpoint, concurrency, attempt=2)
         digest = write_requests(
             folder.requests_file(name, planned.round, concurrency), measured.requests
@@ -162,11 +167,24 @@ class Launch:
             requests_sent=len(measured.requests),
             requests_ok=sum(request.outcome == "ok" for request in measured.requests),
             figures=measured.figures,
-            warnings=measured.warnings,
+            warnings=(*warnings, *measured.warnings),
             requests_sha256=digest,
         )
         folder.write_point(record)
         self._say(_point_line(record))
+
+    async def _flush_cache(self, endpoint: Endpoint) -> tuple[MeasurementWarning, ...]:
+        try:
+            await self._context.engine.flush_cache(base_url=endpoint.base_url)
+        except EngineError as error:
+            warning = MeasurementWarning(
+                code="cache_not_flushed",
+                observed=one_line(str(error)),
+                threshold="an empty prefix cache before each point",
+                remedy="see the server's log; prompts are new at each point all the same",
+            )
+            return (warning,)
+        return ()
 
     async def _load(
         self, endpoint: Endpoint, concurrency: int, *, attempt: int
@@ -236,6 +254,7 @@ class Launch:
             started_at=self._started_at,
             ended_at=now(),
             ready_s=ready_s,
+            kernel_tuning="shared" if self._context.config.engine.share_kernel_tuning else "own",
             resolved_backend=resolved,
             log_tail=log_tail,
         )

@@ -3,13 +3,15 @@
 Nothing here starts a server.
 """
 
+import asyncio
 import json
 import tomllib
 from pathlib import Path
+from typing import Literal
 
 from autotune.config import SweepConfig, parse_config
 from autotune.decisions.schema import Geometry, check_name
-from autotune.engines.base import Command, Engine, LaunchSite, Support
+from autotune.engines.base import Command, Engine, LaunchSite, Support, Target
 from autotune.model import ModelFacts
 from autotune.records.schema import Candidate
 
@@ -21,6 +23,9 @@ MODEL = ModelFacts(
     vocabulary_size=2048,
     max_positions=2048,
 )
+DEVICES: tuple[Literal["cpu", "cuda"], ...] = ("cpu", "cuda")
+# Port 9 (discard): nobody listens there.
+NOBODY = "http://127.0.0.1:9"
 HEALTHY_LOG = """INFO: Started server process [1]
 INFO: Application startup complete.
 INFO: Uvicorn running on http://127.0.0.1:8000 (Press CTRL+C to quit)
@@ -59,11 +64,18 @@ def make_site(folder: Path, *, port: int = 18000) -> LaunchSite:
     return LaunchSite(
         model_folder=model,
         scratch=folder / "scratch",
+        compiled=folder / "compiled",
+        tuned=folder / "tuned",
         port=port,
         device="cpu",
         max_concurrency=8,
         max_tokens=640,
     )
+
+
+def make_target(device: Literal["cpu", "cuda"]) -> Target:
+    """The small model on a CPU, or on an SM100 GPU."""
+    return Target(device=device, arch="sm100" if device == "cuda" else "cpu-x86_64", model=MODEL)
 
 
 def candidate_of(config: SweepConfig) -> Candidate:
@@ -103,8 +115,9 @@ def check_supports(engine: Engine) -> None:
     """Every backend gets an answer on every device, a refusal with one sentence of reason."""
     config = make_config(engine, candidates=json.dumps(list(engine.backends())))
     for candidate in config.candidate_list():
-        for device in ("cpu", "cuda"):
-            support = engine.supports(candidate, config=config, device=device, model=MODEL)
+        for device in DEVICES:
+            target = make_target(device)
+            support = engine.supports(candidate, config=config, target=target)
             assert isinstance(support, Support)
             assert support.ok == (support.reason == "")
             assert "\n" not in support.reason
@@ -149,5 +162,5 @@ def check_logs(engine: Engine) -> None:
     assert engine.read_failure(HEALTHY_LOG) is None
     for log in ("", "\0\x1b[31m", "\ufffd" * 5000, "a" * 100_000, HEALTHY_LOG * 50):
         engine.read_failure(log)
-        resolved = engine.resolved_backend(log)
+        resolved = asyncio.run(engine.resolved_backend(base_url=NOBODY, log=log))
         assert resolved is None or resolved in engine.backends()

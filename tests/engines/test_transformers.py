@@ -13,7 +13,7 @@ from autotune.engines.transformers import TransformersEngine
 from autotune.environment import usable_cores
 from autotune.errors import ConfigError, EngineError
 
-from .conformance import MODEL, candidate_of, check_engine, make_config, make_site, snapshot
+from .conformance import candidate_of, check_engine, make_config, make_site, make_target, snapshot
 
 ENGINE = TransformersEngine()
 # As transformers 5.24.0 prints it.
@@ -110,23 +110,23 @@ def test_prepare_says_what_it_cannot_write(tmp_path: Path) -> None:
 def test_refuses_a_gpu_backend_on_a_cpu(backend: str) -> None:
     config = make_config(ENGINE)
     candidate = msgspec.structs.replace(candidate_of(config), backend=backend)
-    refused = ENGINE.supports(candidate, config=config, device="cpu", model=MODEL)
+    refused = ENGINE.supports(candidate, config=config, target=make_target("cpu"))
     assert not refused.ok
     assert backend in refused.reason and "NVIDIA GPU" in refused.reason
-    assert ENGINE.supports(candidate, config=config, device="cuda", model=MODEL).ok
+    assert ENGINE.supports(candidate, config=config, target=make_target("cuda")).ok
 
 
 @pytest.mark.parametrize("parallel", ["tp = 2", "ep = 2", "dp = 2", 'a2a_backend = "deepep"'])
 def test_refuses_more_than_one_device(parallel: str) -> None:
     config = make_config(ENGINE, extra=f"[parallel]\n{parallel}")
-    support = ENGINE.supports(candidate_of(config), config=config, device="cuda", model=MODEL)
+    support = ENGINE.supports(candidate_of(config), config=config, target=make_target("cuda"))
     assert not support.ok and "one device" in support.reason
 
 
 def test_tries_a_backend_that_the_catalog_does_not_know() -> None:
     config = make_config(ENGINE)
     candidate = msgspec.structs.replace(candidate_of(config), backend="brand_new")
-    assert ENGINE.supports(candidate, config=config, device="cpu", model=MODEL).ok
+    assert ENGINE.supports(candidate, config=config, target=make_target("cpu")).ok
 
 
 def test_recognises_a_refused_backend() -> None:

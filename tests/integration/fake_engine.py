@@ -5,8 +5,7 @@ import sys
 from pathlib import Path
 
 from autotune.config.schema import SweepConfig
-from autotune.engines.base import Command, Failure, LaunchSite, ServerTraits, Support
-from autotune.model import ModelFacts
+from autotune.engines.base import Command, Failure, LaunchSite, ServerTraits, Support, Target
 from autotune.records.schema import Candidate
 
 SERVER = Path(__file__).with_name("fake_server.py")
@@ -39,10 +38,8 @@ class FakeEngine:
     def backends(self) -> tuple[str, ...]:
         return BACKENDS
 
-    def supports(
-        self, candidate: Candidate, *, config: SweepConfig, device: str, model: ModelFacts
-    ) -> Support:
-        if candidate.backend == "needs_gpu" and device == "cpu":
+    def supports(self, candidate: Candidate, *, config: SweepConfig, target: Target) -> Support:
+        if candidate.backend == "needs_gpu" and target.device == "cpu":
             return Support(False, "needs_gpu runs on a GPU only")
         return Support(True)
 
@@ -56,7 +53,13 @@ class FakeEngine:
     def prepare(self, candidate: Candidate, *, config: SweepConfig, site: LaunchSite) -> None:
         """Nothing is needed."""
 
-    def resolved_backend(self, log: str) -> str | None:
+    def settings(self, config: SweepConfig) -> dict[str, str]:
+        return {}
+
+    async def flush_cache(self, *, base_url: str) -> None:
+        """Nothing is cached."""
+
+    async def resolved_backend(self, *, base_url: str, log: str) -> str | None:
         said = re.search(r"^backend in use: (\w+)$", log, re.M)
         return said[1] if said and said[1] in BACKENDS else None
 

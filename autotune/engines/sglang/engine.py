@@ -1,0 +1,268 @@
+"""The `sglang` engine: ``python -m sglang.launch_server``, one node or several.
+
+Names and rules of its MoE backends are in ``catalog/sglang.toml``; how its failures read is in
+`failures`. Nothing of sglang is imported here.
+"""
+
+import asyncio
+import importlib.metadata
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from autotune.config.schema import SweepConfig
+from autotune.decisions.request import AUTO
+from autotune.engines.base import Command, Failure, LaunchSite, ServerTraits, Support, Target
+from autotune.engines.sglang.catalog import effective_ep, read_catalog, refusal
+from autotune.engines.sglang.failures import read_failure
+from autotune.engines.sglang.settings import settings_in
+from autotune.errors import EngineError
+from autotune.records.schema import Candidate
+
+_MEGAMOE = "megamoe"
+_ANSWER_TIMEOUT_S = 30.0
+_FLUSH_TRIES = 5
+_FLUSH_PAUSE_S = 1.0
+# Flags that follow from other keys of the config: given twice, the run's records would be wrong.
+_RESERVED = {
+    "--attention-data-parallel-size": "parallel.attention_dp",
+    "--attn-dp-size": "parallel.attention_dp",
+    "--data-parallel-size": "parallel.dp",
+    "--deepep-mode": "parallel.a2a_mode",
+    "--deepep-v2-mode": "parallel.a2a_mode",
+    "--device": "engine.device",
+    "--dist-init-addr": "engine.coordinator",
+    "--dp-size": "parallel.dp",
+    "--dtype": "engine.dtype",
+    "--enable-dp-attention": "parallel.attention_dp",
+    "--ep": "parallel.ep",
+    "--ep-size": "parallel.ep",
+    "--expert-parallel-size": "parallel.ep",
+    "--flashinfer-a2a-dispatch-type": "parallel.a2a_mode",
+    "--host": "nothing: servers listen on this machine only",
+    "--model": "model.path",
+    "--model-path": "model.path",
+    "--moe-a2a-backend": "parallel.a2a_backend",
+    "--moe-runner-backend": "candidates",
+    "--nccl-init-addr": "engine.coordinator",
+    "--nnodes": "parallel.nodes",
+    "--node-rank": "engine.node_rank_variable",
+    "--port": "nothing: a free port is taken at each launch",
+    "--quantization": "model.quantization",
+    "--served-model-name": "nothing: each launch has a name of its own",
+    "--tensor-parallel-size": "parallel.tp",
+    "--tp-size": "parallel.tp",
+}
+
+
+class SGLangEngine:
+    """SGLang's server as a sweep's engine."""
+
+    name = "sglang"
+
+    @property
+    def traits(self) -> ServerTraits:
+        """Token ids and ``ignore_eos`` are taken; the modes are the server arguments' defaults."""
+        rows = read_catalog().a2a.items()
+        modes = {name: row.default_mode for name, row in rows if row.default_mode is not None}
+        return ServerTraits(takes_token_ids=True, takes_ignore_eos=True, a2a_modes=modes)
+
+    def version(self) -> str | None:
+        """The installed version of sglang."""
+        try:
+            return importlib.metadata.version("sglang")
+        except importlib.metadata.PackageNotFoundError:
+            return None
+
+    def backends(self) -> tuple[str, ...]:
+        """``auto`` and the names in ``catalog/sglang.toml``."""
+        return (AUTO, *read_catalog().runners)
+
+    def supports(self, candidate: Candidate, *, config: SweepConfig, target: Target) -> Support:
+        """Refuse what the catalog knows to fail, and arguments that the config has keys for."""
+        reserved = _reserved((*config.engine.arguments, *candidate.arguments))
+        if reserved is not None:
+            return Support(False, reserved)
+        given = config.parallel
+        if given.dp > 1 and given.attention_dp > 1:
+            return Support(False, "SGLang takes replicas (dp) or attention_dp above 1, not both")
+        spanned = effective_ep(
+            read_catalog(), a2a_backend=given.a2a_backend, ep=given.ep, tp=given.tp
+        )
+        if spanned != given.ep:
+            return Support(
+                False,
+                f"SGLang raises ep to {spanned} with a2a_backend {given.a2a_backend}: set "
+                f"parallel.ep = {spanned}",
+            )
+        if candidate.backend in config.engine.extra_backends:
+            return Support(True)
+        reason = refusal(
+            read_catalog(),
+            backend=candidate.backend,
+            quantization=config.model.quantization,
+            arch=target.arch if target.device == "cuda" else None,
+            a2a_backend=given.a2a_backend,
+            a2a_mode=given.a2a_mode or self.traits.a2a_modes.get(given.a2a_backend),
+            tp=given.tp,
+            ep=given.ep,
+            engine_version=self.version(),
+        )
+        return Support(True) if reason is None else Support(False, reason)
+
+    def settings(self, config: SweepConfig) -> dict[str, str]:
+        """The settings in ``engine.arguments`` that change what the MoE layers run."""
+        return settings_in(config.engine.arguments)
+
+    def command(self, candidate: Candidate, *, config: SweepConfig, site: LaunchSite) -> Command:
+        """``python -m sglang.launch_server ...``, behind the launch prefix."""
+        nodes = config.parallel.nodes
+        name = f"autotune-{config.name}-{candidate.name}"
+        argv = [*config.engine.launch_prefix]
+        if nodes > 1:
+            variable = config.engine.node_rank_variable
+            argv += [sys.executable, "-m", "autotune.engines.node_rank", variable]
+        argv += [sys.executable, "-m", "sglang.launch_server"]
+        # A name of its own: a server that somebody left behind on the port isn't taken for ours.
+        argv += ["--model-path", str(site.model_folder), "--served-model-name", name]
+        argv += ["--host", "127.0.0.1", "--port", str(site.port), "--device", site.device]
+        if config.model.quantization != "none":
+            argv += ["--quantization", config.model.quantization]
+        if config.engine.dtype != "auto":
+            argv += ["--dtype", config.engine.dtype]
+        argv += _parallel(config)
+        argv += ["--moe-runner-backend", candidate.backend]
+        # Each attention group may have to hold all requests: which one gets the next is its
+        # dispatcher's choice.
+        running = site.max_concurrency * config.parallel.attention_dp * config.parallel.dp
+        argv += ["--max-running-requests", str(running)]
+        argv += ["--cuda-graph-max-bs-decode", str(site.max_concurrency)]
+        if nodes > 1 and site.coordinator is not None:
+            argv += ["--nnodes", str(nodes), "--dist-init-addr", site.coordinator]
+        argv += [*config.engine.arguments, *candidate.arguments]
+        environment = {
+            **_environment(site),
+            **config.engine.environment,
+            **candidate.environment,
+        }
+        return Command(argv=tuple(argv), environment=environment, model=name)
+
+    def prepare(self, candidate: Candidate, *, config: SweepConfig, site: LaunchSite) -> None:
+        """Nothing: SGLang makes its cache folders itself."""
+
+    async def resolved_backend(self, *, base_url: str, log: str) -> str | None:
+        """What ``/server_info`` says, in older releases ``/get_server_info``, else the log."""
+        for path in ("/server_info", "/get_server_info"):
+            information = await _get_json(base_url + path)
+            if information is not None:
+                return _backend_in(information)
+        told = re.findall(r"moe_runner_backend='(\w{1,64})'", log)
+        # The log shows the arguments as they were given: `auto` there says nothing.
+        return told[-1] if told and told[-1] != AUTO else None
+
+    async def flush_cache(self, *, base_url: str) -> None:
+        """Empty the radix cache; refused while a request runs, so that it is asked again.
+
+        Raises:
+            EngineError: the server refused each time, or doesn't answer.
+        """
+        problem = ""
+        for attempt in range(_FLUSH_TRIES):
+            if attempt:
+                await asyncio.sleep(_FLUSH_PAUSE_S)
+            try:
+                async with (
+                    _session() as session,
+                    session.post(f"{base_url}/flush_cache") as response,
+                ):
+                    if response.status == 200:
+                        return
+                    problem = (
+                        f"HTTP {response.status}: {(await response.text(errors='replace'))[:200]}"
+                    )
+            except (aiohttp.ClientError, TimeoutError) as error:
+                problem = type(error).__name__
+        raise EngineError(f"/flush_cache failed {_FLUSH_TRIES} times, last with {problem}")
+
+    def read_failure(self, log: str) -> Failure | None:
+        """Name the failure that a log tells of; see `failures`."""
+        return read_failure(log)
+
+
+def _parallel(config: SweepConfig) -> list[str]:
+    given = config.parallel
+    argv = ["--tp-size", str(given.tp)]
+    if given.ep > 1:
+        argv += ["--ep-size", str(given.ep)]
+    if given.dp > 1:
+        argv += ["--dp-size", str(given.dp)]
+    if given.attention_dp > 1:
+        # The older spelling of --attn-dp-size, which all releases take.
+        argv += ["--dp-size", str(given.attention_dp), "--enable-dp-attention"]
+    if given.a2a_backend != "none":
+        argv += ["--moe-a2a-backend", given.a2a_backend]
+        row = read_catalog().a2a.get(given.a2a_backend)
+        if given.a2a_mode is not None and row is not None and row.mode_argument is not None:
+            argv += [row.mode_argument, given.a2a_mode]
+    return argv
+
+
+def _environment(site: LaunchSite) -> dict[str, str]:
+    """Variables of every launch: no downloads, none of our decisions, caches inside the run folder.
+
+    What FlashInfer tunes at start-up lies under ``SGLANG_CACHE_DIR``, a folder of the launch's
+    own. Compiled kernels would lie there too: they are the same each time, so they are shared.
+    """
+    compiled = {
+        "CUDA_CACHE_PATH": "nv",
+        "FLASHINFER_WORKSPACE_BASE": "flashinfer",
+        "SGLANG_CUTE_AOT_CACHE_DIR": "cute_aot",
+        "SGLANG_DG_CACHE_DIR": "deep_gemm",
+        "SGLANG_JIT_CACHE_DIR": "jit",
+        "TILELANG_CACHE_DIR": "tilelang",
+        "TORCHINDUCTOR_CACHE_DIR": "inductor",
+        "TRITON_CACHE_DIR": "triton",
+    }
+    return {
+        "AUTOTUNE_DISABLE": "1",
+        "HF_HUB_OFFLINE": "1",
+        "SGLANG_CACHE_DIR": str(site.tuned),
+        **{name: str(Path(site.compiled) / folder) for name, folder in compiled.items()},
+    }
+
+
+def _reserved(arguments: Sequence[str]) -> str | None:
+    for argument in arguments:
+        flag = argument.partition("=")[0]
+        if flag in _RESERVED:
+            return f"{flag} is among the arguments: it follows from {_RESERVED[flag]}"
+    return None
+
+
+def _backend_in(information: dict[str, Any]) -> str | None:
+    backend = information.get("moe_runner_backend")
+    if not isinstance(backend, str):
+        return None
+    # SGLang turns this name into `auto` and an all-to-all backend.
+    megamoe = information.get("moe_a2a_backend") == _MEGAMOE
+    return _MEGAMOE if backend == AUTO and megamoe else backend
+
+
+async def _get_json(url: str) -> dict[str, Any] | None:
+    try:
+        async with _session() as session, session.get(url) as response:
+            if response.status != 200:
+                return None
+            body: Any = await response.json(content_type=None)
+    except (aiohttp.ClientError, TimeoutError, ValueError):
+        return None
+    return body if isinstance(body, dict) else None
+
+
+def _session() -> aiohttp.ClientSession:
+    timeout = aiohttp.ClientTimeout(total=_ANSWER_TIMEOUT_S)
+    return aiohttp.ClientSession(trust_env=False, timeout=timeout)

@@ -1,0 +1,74 @@
+"""SGLang's settings, beside sizes and all-to-all, that change what its MoE layers run.
+
+They are part of a decision's scope: a backend measured without speculative decoding, say, isn't
+measured with it. A sweep reads them from a command line, the plugin from the server's arguments;
+both name them by the server argument's field. Defaults are left out. Standard library only.
+"""
+
+from collections.abc import Sequence
+
+# Field of SGLang's server arguments: its default. The command-line flag is the field's name with
+# dashes; where the default is False, the flag takes no value.
+_SETTINGS: dict[str, bool | int | str | None] = {
+    "disaggregation_mode": "null",
+    "disable_shared_experts_fusion": False,
+    "dwdp_size": 1,
+    "enable_deterministic_inference": False,
+    "enable_eplb": False,
+    "enable_lora": False,
+    "enable_paged_experts": False,
+    "enable_single_batch_overlap": False,
+    "enable_two_batch_overlap": False,
+    "enable_w4a4_mxfp4_megamoe": False,
+    "enable_waterfill": False,
+    "enforce_shared_experts_fusion": False,
+    "ep_num_redundant_experts": 0,
+    "flashinfer_mxfp4_moe_precision": "default",
+    "kt_weight_path": None,
+    "lora_paths": None,
+    "moe_dp_size": 1,
+    "pp_size": 1,
+    "speculative_algorithm": None,
+}
+_ALIASES = {
+    "--moe-data-parallel-size": "moe_dp_size",
+    "--pipeline-parallel-size": "pp_size",
+}
+
+
+def settings_in(arguments: Sequence[str]) -> dict[str, str]:
+    """Return the settings that a command line gives, the last of each counting."""
+    found: dict[str, str] = {}
+    for position, argument in enumerate(arguments):
+        flag, equals, value = argument.partition("=")
+        name = _ALIASES.get(flag, flag.removeprefix("--").replace("-", "_"))
+        if not flag.startswith("--") or name not in _SETTINGS:
+            continue
+        if _SETTINGS[name] is False:
+            value = "true"
+        elif not equals:
+            value = arguments[position + 1] if position + 1 < len(arguments) else ""
+        found[name] = value
+    return {name: value for name, value in found.items() if value != _told(_SETTINGS[name])}
+
+
+def settings_of(server_args: object) -> dict[str, str]:
+    """Return the settings of a server's arguments, as `settings_in` names and writes them."""
+    found: dict[str, str] = {}
+    for name, default in _SETTINGS.items():
+        value = getattr(server_args, name, default)
+        # An empty list of adapters, say, is as good as none.
+        if value != default and (value or default):
+            found[name] = _told(value)
+    return found
+
+
+def _told(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple | dict):
+        # Which adapters is the server's own business: that there are some changes the path.
+        return "given"
+    return str(value)

@@ -1,0 +1,219 @@
+"""The SGLang plugin: where ``--moe-runner-backend`` was left on auto, start from the decision.
+
+SGLang finds it by the entry point in the group ``sglang.srt.plugins`` and calls `register` in each
+of its processes. Arguments are resolved in the first of them alone, where our provider is asked
+at the stage at which SGLang's own rules per model declare their values. It comes after them, so
+that what was measured beats what was hard-coded; whatever the user named is kept.
+
+Each line is logged as a warning: at that stage SGLang hasn't set up its logging yet, and anything
+milder would be lost.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+import msgspec
+
+from autotune.decisions import Store, one_line
+from autotune.engines.sglang.catalog import read_catalog, refusal
+from autotune.errors import AutotuneError
+from autotune.integrations.sglang_launch import FIELD, Declarations, Launch, read_launch
+from autotune.integrations.startup import STRICT_VARIABLE, StartUp, start_up, switched_on
+
+_LOGGER = logging.getLogger(__name__)
+# Where SGLang's rules per model log what they choose.
+_RULES_LOGGER = "sglang.srt.arg_groups"
+_MEGAMOE = "megamoe"
+
+
+def register() -> None:
+    """Add our provider to SGLang's rules: the entry point, called in each of its processes."""
+    try:
+        from sglang.srt.arg_groups.overrides import (
+            model_config_of,  # noqa: F401
+            register_model_override_predicate,
+            resolving_view,  # noqa: F401
+        )
+        from sglang.srt.arg_groups.resolution_hooks import register_resolution_hook
+    except ImportError as error:
+        _LOGGER.warning(
+            "autotune: disabled: this release of SGLang lacks what decisions are applied through "
+            "(%s); install sglang 0.5.20 or newer",
+            error,
+        )
+        return
+    plugin = AutotunePlugin(os.environ)
+    register_model_override_predicate(lambda architecture: True)(plugin.measured_moe_backend)
+    register_resolution_hook("handle_a2a_moe")(plugin.check_outcome)
+
+
+class AutotunePlugin:
+    """The plugin in one process: what it answered, kept until SGLang has resolved."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        """Keep the environment as it is now: SGLang sets variables of its own later."""
+        self._environ = dict(environ)
+        self._strict = switched_on(environ, STRICT_VARIABLE)
+        self._answers: dict[bytes, StartUp] = {}
+        self._decided: tuple[Launch, StartUp] | None = None
+        self._asking_others = False
+
+    def measured_moe_backend(self, server_args: Any, hf_config: Any) -> dict[str, str]:
+        """Declare the measured backend, if there is one (SGLang's protocol of a provider).
+
+        Raises:
+            AutotuneError: with ``AUTOTUNE_STRICT=1`` only, where a decision can't be trusted.
+        """
+        if self._asking_others:
+            return {}
+        self._decided = None
+        try:
+            declared = self._declared_by_others(server_args, hf_config)
+            launch = read_launch(server_args, hf_config, declared=declared, environ=self._environ)
+            answer = self._answer(launch)
+        except Exception as error:
+            # Whatever is wrong with us must not keep a server from starting.
+            problem = one_line(f"{type(error).__name__}: {error}")
+            self._tell(f"autotune: invalid: {problem}; the engine's own default is kept")
+            if self._strict:
+                self._refuse(problem)
+            return {}
+        self._decided = (launch, answer)
+        self._tell(_line(launch, answer))
+        if answer.refusal is not None:
+            self._refuse(answer.refusal)
+        return {} if answer.backend is None else {FIELD: answer.backend}
+
+    def check_outcome(self, server_args: Any, previous: Callable[[Any], None]) -> None:
+        """Tell where SGLang's later steps left what was decided, or chose what can't run.
+
+        Wraps the step that resolves the all-to-all backend, after which the MoE layers' backend
+        stands.
+
+        Raises:
+            AutotuneError: with ``AUTOTUNE_STRICT=1`` only, where the applied backend was changed
+                or runs under other circumstances than it was chosen for.
+        """
+        previous(server_args)
+        if self._decided is None:
+            return
+        launch, answer = self._decided
+        self._decided = None
+        try:
+            problem = _problem_of_outcome(server_args, launch, answer)
+        except Exception as error:
+            problem = f"what SGLang resolved can't be checked: {type(error).__name__}: {error}"
+        if problem is None:
+            return
+        self._tell(one_line(f"autotune: warning: {problem}"))
+        if self._strict and answer.backend is not None:
+            self._refuse(problem)
+
+    def _answer(self, launch: Launch) -> StartUp:
+        key = msgspec.json.encode(launch.request, order="sorted")
+        if key not in self._answers:
+            self._answers[key] = start_up(
+                launch.request,
+                Store.from_environment(self._environ),
+                strict=self._strict,
+                objection=lambda backend: _objection(backend, launch),
+            )
+        return self._answers[key]
+
+    def _declared_by_others(self, server_args: Any, hf_config: Any) -> Declarations:
+        """Ask SGLang's rules for the model what they declare; they are pure by its contract.
+
+        They may set the all-to-all backend or the quantization, which decide whether an entry is
+        in scope, and are collected beside ours, to be applied later.
+        """
+        from sglang.srt.arg_groups.overrides import collect_model_override_declarations
+
+        rules = logging.getLogger(_RULES_LOGGER)
+        level = rules.level
+        self._asking_others = True
+        # They log what they choose; SGLang has asked them before, so that it is in the log.
+        rules.setLevel(logging.CRITICAL)
+        try:
+            declared: Declarations = collect_model_override_declarations(
+                hf_config.architectures[0], server_args, hf_config
+            )
+            return declared
+        finally:
+            rules.setLevel(level)
+            self._asking_others = False
+
+    def _tell(self, line: str) -> None:
+        _LOGGER.warning("%s", line)
+
+    def _refuse(self, reason: str) -> NoReturn:
+        raise AutotuneError(
+            f"refusing to start, because {STRICT_VARIABLE} is set: {reason}. Name a backend with "
+            "--moe-runner-backend, mend the decision, or unset the variable"
+        )
+
+
+def _line(launch: Launch, answer: StartUp) -> str:
+    if answer.backend is None or launch.own_choice is None:
+        return answer.line
+    if launch.own_choice == answer.backend:
+        return f"{answer.line}; SGLang's own rule {launch.own_rule} says the same"
+    return f"{answer.line}; in place of {launch.own_choice} (SGLang's own rule {launch.own_rule})"
+
+
+def _objection(backend: str, launch: Launch) -> str | None:
+    from sglang.srt.server_args import MOE_RUNNER_BACKEND_CHOICES
+
+    if backend not in MOE_RUNNER_BACKEND_CHOICES:
+        return f"SGLang {launch.request.engine_version} knows no such backend"
+    if backend == _MEGAMOE:
+        return "it is an all-to-all backend by another name: start with --moe-a2a-backend megamoe"
+    return _cannot_run(backend, launch)
+
+
+def _cannot_run(backend: str, launch: Launch) -> str | None:
+    asked = launch.request
+    return refusal(
+        read_catalog(),
+        backend=backend,
+        quantization=asked.quantization,
+        arch=asked.arch,
+        a2a_backend=asked.a2a_backend or "none",
+        a2a_mode=asked.a2a_mode,
+        tp=asked.tp or 1,
+        ep=asked.ep or 1,
+        engine_version=asked.engine_version,
+    )
+
+
+def _problem_of_outcome(server_args: Any, launch: Launch, answer: StartUp) -> str | None:
+    from sglang.srt.arg_groups.overrides import resolved_view
+
+    outcome = resolved_view(server_args)
+    runs, asked = str(outcome.moe_runner_backend), launch.request
+    if answer.backend is None:
+        if asked.explicit is not None:
+            return None
+        reason = _cannot_run(runs, launch)
+        rule = f" ({launch.own_rule})" if launch.own_choice == runs else ""
+        return reason and (
+            f"SGLang's own choice {runs}{rule} can't run here: {reason}; name a backend with "
+            "--moe-runner-backend"
+        )
+    if runs != answer.backend:
+        return f"{answer.backend} was applied, and a later step of SGLang made it {runs}"
+    changed = [
+        f"{name} became {now}, was {before}"
+        for name, now, before in (
+            ("a2a_backend", str(outcome.moe_a2a_backend or "none"), asked.a2a_backend),
+            ("ep", int(outcome.ep_size), asked.ep),
+            ("quantization", outcome.quantization or asked.quantization, asked.quantization),
+        )
+        if now != before
+    ]
+    return (
+        f"{answer.backend} was applied for another launch: {', '.join(changed)}"
+        if changed
+        else None
+    )

@@ -1,0 +1,76 @@
+"""What a starting server does with a resolution, whatever the engine: apply, tell, or refuse.
+
+Nothing here knows an engine; each plugin brings the request and its engine's objections.
+"""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from autotune.decisions.request import ResolveRequest
+from autotune.decisions.resolution import Resolution, describe, one_line
+from autotune.decisions.resolve import resolve
+from autotune.decisions.store import Store
+
+DISABLE_VARIABLE = "AUTOTUNE_DISABLE"
+STRICT_VARIABLE = "AUTOTUNE_STRICT"
+_ON = frozenset({"1", "true", "yes", "on"})
+
+
+class StartUp(msgspec.Struct, frozen=True, kw_only=True):
+    """What to do: declare ``backend`` (``None`` keeps the engine's own default) and log ``line``.
+
+    ``refusal`` says why a strict server must not start; ``None`` where it may.
+    """
+
+    backend: str | None
+    line: str
+    resolution: Resolution
+    refusal: str | None = None
+
+
+def switched_on(environ: Mapping[str, str], variable: str) -> bool:
+    """Whether a variable holds 1, true, yes or on."""
+    return environ.get(variable, "").strip().lower() in _ON
+
+
+def start_up(
+    request: ResolveRequest,
+    store: Store,
+    *,
+    strict: bool,
+    objection: Callable[[str], str | None],
+) -> StartUp:
+    """Resolve a request and say what the starting server does.
+
+    Args:
+        request: the launch.
+        store: where decision files are.
+        strict: refuse what is broken, stale, or measured under known other circumstances.
+        objection: the engine's reason why a backend can't run in this launch, ``None`` if none.
+    """
+    resolution = resolve(request, store)
+    if resolution.status == "applied" and resolution.backend is not None:
+        problem = objection(resolution.backend)
+        if problem is not None:
+            resolution = msgspec.structs.replace(
+                resolution,
+                status="invalid",
+                backend=None,
+                reason=one_line(f"the decision's {resolution.backend} can't be used: {problem}"),
+            )
+    return StartUp(
+        backend=resolution.backend if resolution.status == "applied" else None,
+        line=describe(resolution),
+        resolution=resolution,
+        refusal=_refusal(resolution, store) if strict else None,
+    )
+
+
+def _refusal(resolution: Resolution, store: Store) -> str | None:
+    if resolution.status in ("disabled", "explicit"):
+        return None  # No decision steers this server, so none can be wrong for it.
+    reasons = [*resolution.mismatches, *store.problems()]
+    if resolution.status in ("invalid", "stale"):
+        reasons.insert(0, resolution.reason)
+    return one_line("; ".join(reasons)) if reasons else None

@@ -1,0 +1,78 @@
+"""The checkpoint that a sweep serves: a folder, one on the hub, or a small one made on the spot.
+
+Nothing is downloaded here, and no weights are read.
+"""
+
+from pathlib import Path
+
+import msgspec
+from huggingface_hub import try_to_load_from_cache
+
+from autotune.config.schema import ModelConfig
+from autotune.decisions.schema import Geometry
+from autotune.engines import synthetic
+from autotune.errors import InputError
+from autotune.model import ModelFacts, facts_from_config, read_model
+
+
+class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a checkpoint.
+
+    ``launched`` is what a server is told to serve: the folder, or the hub's name. ``folder`` is
+    where it lies (or will, a synthetic one), ``None`` if it isn't here; ``problem`` says so.
+    """
+
+    facts: ModelFacts
+    launched: Path | str
+    folder: Path | None
+    problem: str | None = None
+
+
+def read_checkpoint(model: ModelConfig, *, made_in: Path) -> Checkpoint:
+    """Find a config's checkpoint and read what it says of itself.
+
+    Args:
+        model: which one.
+        made_in: where a synthetic one is, or will be, made.
+
+    Raises:
+        InputError: its config.json is missing or can't be used.
+    """
+    if model.path is not None:
+        return _in_folder(Path(model.path), read_model(Path(model.path)))
+    if model.repository is None:
+        return _in_folder(made_in, facts_from_config(synthetic.config(), where="synthetic model"))
+    try:
+        cached = try_to_load_from_cache(model.repository, "config.json")
+    except ValueError as error:
+        raise InputError(f"model.repository: {error}") from None
+    if isinstance(cached, str):
+        found = _in_folder(Path(cached).parent, read_model(Path(cached).parent))
+        return msgspec.structs.replace(found, launched=model.repository)
+    return Checkpoint(
+        facts=_facts_as_told(model),
+        launched=model.repository,
+        folder=None,
+        problem=f"{model.repository} isn't on this machine: download it first, e.g. "
+        f"hf download {model.repository}",
+    )
+
+
+def _in_folder(folder: Path, facts: ModelFacts) -> Checkpoint:
+    return Checkpoint(facts=facts, launched=folder, folder=folder)
+
+
+def _facts_as_told(model: ModelConfig) -> ModelFacts:
+    if model.architecture is None or model.geometry is None:
+        raise InputError(
+            f"model.repository: {model.repository} isn't on this machine: download it first, or "
+            "give model.architecture and model.geometry to print the plan without it"
+        )
+    return ModelFacts(
+        architecture=model.architecture,
+        geometry=Geometry.parse(model.geometry),
+        dtype=None,
+        quantization=None,
+        vocabulary_size=None,
+        max_positions=None,
+    )
