@@ -8,6 +8,7 @@ import functools
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,11 +44,11 @@ def claim(facts: SourceFacts, since: str | None, until: str | None = None) -> bo
     return CATALOG.has(facts.version, since=since, until=until)
 
 
-def claims(facts: SourceFacts, rows: Mapping[str, Claim]) -> dict[object, bool | None]:
+def claims(facts: SourceFacts, rows: Mapping[str, Claim]) -> dict[Any, bool | None]:
     return {name: claim(facts, row.since, row.until) for name, row in rows.items()}
 
 
-def check(claimed: Mapping[object, bool | None], found: Iterable[object]) -> None:
+def check(claimed: Mapping[Any, bool | None], found: Iterable[object]) -> None:
     """What is claimed is found, and what is found is claimed, but for what isn't known."""
     names = set(found)
     missing = {name for name, has in claimed.items() if has and name not in names}

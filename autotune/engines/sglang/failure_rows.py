@@ -66,13 +66,13 @@ ROWS = (
         r"\[sgl_kernel\] CRITICAL: Could not load",  # sgl_kernel/load_utils.py
         r"BackendSupportedError|does not support compute capability",  # flashinfer/utils.py
         r"RuntimeError: .{0,200}Unsupported architecture",  # flashinfer's trtllm-gen runners
-        # layers/moe/moe_runner/runner.py (hpc_ops), arg_groups/mega_moe_hook.py (0.5.23),
+        # layers/moe/moe_runner/runner.py (hpc_ops), arg_groups/mega_moe_hook.py (from 0.5.22),
         # layers/quantization/*, arg_groups/*: "requires an SM90 (Hopper) GPU", ...
         r"(?i:(?:requires?|needs) .{0,60}\b(?:SM ?\d|Hopper|Blackwell|compute capability))",
         r"(?i:only supported on .{0,60}\b(?:SM ?\d|Hopper|Blackwell|AMD GPUs))",
         r"(?i:not supported on .{0,20}\b(?:SM ?\d|Hopper|Blackwell|compute capability|this GPU))",
         r"out of resource: shared memory",  # triton/runtime/errors.py
-        r"unavailable in this build",  # layers/moe/moe_runner/deep_gemm.py, assert (0.5.23)
+        r"unavailable in this build",  # layers/moe/moe_runner/deep_gemm.py, assert (from 0.5.20)
         r"is not supported for the current GPU",  # model_loader/loader.py, ValueError
         r"SGLang only supports sm75",  # model_executor/model_runner_components/load_model_utils.py
     ),
@@ -82,16 +82,16 @@ ROWS = (
         r"requires a fused func for a2a backend",  # layers/moe/moe_runner/runner.py
         r"(?:Pre|Post)-permute function for .{1,200} is not registered",  # .../moe_runner/base.py
         r"flashinfer_cutedsl supports moe_a2a_backend=",  # arg_groups/moe_hook.py (*), assert
-        r"flashinfer_cutedsl (?:per-token|FP4 MoE only supports)",  # the same, ValueError (0.5.23)
+        r"flashinfer_cutedsl (?:per-token|FP4 MoE only supports)",  # the same, ValueError
         # The same: a2a flashinfer's assertions (0.5.17 and 0.5.20 "is only supported with",
         # 0.5.22 "with --attn-dp-size", 0.5.23 "requires"), and its token budget.
         r"Flash[Ii]nfer MoE A2A (?:is|with|requires|per-rank)",
         # layers/moe/moe_runner/*.py and token_dispatcher/*.py, at the first batch
         r"FlashInfer A2A (?:\+|with an|runtime token)|pplx MoE A2A backend|Unsupported a2a backend",
-        r"--flashinfer-a2a-dispatch-type .{0,10}requires",  # the same (0.5.23)
+        r"--flashinfer-a2a-dispatch-type .{0,10}requires",  # the same (from 0.5.20)
         r"DeepEP v2 (?:MoE|per-rank)|deepep_v2 requires",  # the same, runner.py (from 0.5.20)
         r"moe_a2a_backend='pplx' ",  # the same
-        r"--moe-a2a-backend megamoe has no",  # arg_groups/mega_moe_hook.py (0.5.23)
+        r"--moe-a2a-backend megamoe has no",  # arg_groups/mega_moe_hook.py (from 0.5.22)
     ),
     _row(
         "unsupported",
@@ -101,11 +101,11 @@ ROWS = (
         r"--quantization nvfp4_online (?:is supported|supports) ",
         r"utlass MoE is only supported with",  # moe_hook.py (ep_size), overrides.py (fp8, mxfp8)
         # layers/moe/moe_runner/*.py, layers/moe/fused_moe_triton/layer.py, layers/quantization/*
-        r"hpc_ops was requested|hpc_ops (?:MoE runner backend )?(?:only supports|requires|runs|does)",
-        r"Triton MoE runner does not support|moe_runner_backend=\w{1,40} (?:is not supported|on SM)",
-        r"Unsupported moe_runner_backend|no MoeRunner for backend|only supports moe_runner_backend=",
+        r"hpc_ops was requested|hpc_ops (?:MoE runner backend )?(?:only|requires|runs|does)",
+        r"Triton MoE runner does not support|moe_runner_backend=\w{1,40} (?:is not|on SM)",
+        r"Unsupported moe_runner_backend|no MoeRunner for backend|supports moe_runner_backend=",
         r"does not support NVFP4 quantization with|is not supported for quantization method",
-        r"DeepGEMM MegaMoE ",  # layers/moe/mega_moe.py (0.5.23): the model's widths
+        r"DeepGEMM MegaMoE ",  # layers/moe/mega_moe.py (from 0.5.22): the model's widths
         r"is not divisible by\s+(?:weight quantization|min_thread|group_size)",  # the ranks' shares
         # What else is refused with the advice to take another runner.
         r"(?i:(?:use|another|drop|remove|with|need) --moe-runner-backend)",

@@ -76,7 +76,7 @@ class _Event:
         """Take a line if it belongs here; ``over`` tells whether more may follow."""
         if self._state == "frames":
             return self._takes_frame(line)
-        if self._state == "message" and line.strip() and not _LOGGED.match(line):
+        if self._state == "message" and line.strip() and not _is_another(line):
             if self.messages[-1].count("\n") < _MOST_MESSAGE_LINES:
                 self.messages[-1] += "\n" + line
             return True
@@ -95,15 +95,21 @@ class _Event:
         if _EXCEPTION.match(line):
             self.messages.append(line)
             self._state = "message"
-        elif line.startswith("  ") and not line.startswith("  what():"):
+        elif _is_another(line):
+            if self.cut and _LOGGED.match(line):
+                self._state = "done"  # the log began with a whole line
+            return False
+        elif line.startswith("  "):
             self.fatal = self.fatal or (self._first_frame and bool(_OUTERMOST.search(line)))
             self._first_frame = False
             if len(self.frames) < _MOST_FRAMES:
                 self.frames.append(line)
-        elif _LOGGED.match(line) and self.cut:
-            self._state = "done"  # the log began with a whole line
-            return False
         return not line or line[0].isspace() or self._state == "message"
+
+
+def _is_another(line: str) -> bool:
+    """Whether another process prints this between a traceback's lines."""
+    return bool(_LOGGED.match(line)) or _is_fatal(line)
 
 
 def read_failure(log: str) -> Failure | None:

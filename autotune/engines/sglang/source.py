@@ -34,7 +34,8 @@ _DISPATCHERS = ("create_moe_dispatcher", "MaybeTboDeepEPDispatcher")
 # Files without any of these hold nothing to read: parsing all would take a minute.
 _NEEDLES = re.compile(
     "|".join((*_REGISTRATIONS, *_DISPATCHERS, *_A2A_CHECKS, *_KERNEL_CHECKS, _FUSION))
-    + rf"|{_RUNNERS} = |{_SPANNING} = |moe_a2a_backend: |deepep_mode: |DispatchOutput\(|DispatchOutput = "
+    + rf"|{_RUNNERS} = |{_SPANNING} = |moe_a2a_backend: |deepep_mode: "
+    + r"|DispatchOutput\(|DispatchOutput = "
 )
 
 

@@ -29,9 +29,9 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class Rule(Claim, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One restriction: where all ``when_...`` hold, each list given below must be kept to.
 
-    An empty list restricts nothing. ``when_cuda`` means an NVIDIA arch. ``open_quantizations`` are let through for some checkpoints
-    only, so that they are worth a try. ``runners`` never speaks of ``auto``, which SGLang
-    resolves itself. ``note`` says what happens, or why.
+    An empty list restricts nothing. ``when_cuda`` means an NVIDIA arch. ``open_quantizations``
+    are let through for some checkpoints only, so that they are worth a try. ``runners`` never
+    speaks of ``auto``, which SGLang resolves itself. ``note`` says what happens, or why.
     """
 
     when_quantizations: tuple[str, ...] = ()

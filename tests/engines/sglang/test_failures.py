@@ -451,6 +451,16 @@ def test_a_log_that_begins_inside_a_traceback() -> None:
     assert failure(rest + SIGQUIT).reason.startswith("out of memory while loading the weights: ")
 
 
+def test_what_other_processes_print_is_no_part_of_a_message() -> None:
+    unknown = f"Traceback (most recent call last):\n{MAIN}KeyError: 'w13'\n"
+    watchdog = "[rank1]:[E1202 10:00:00.000000000 ProcessGroupNCCL.cpp:685] NCCL error\n"
+    assert failure(unknown + watchdog).reason.endswith("on an exception: KeyError: 'w13'")
+    assert failure(watchdog + unknown).reason.startswith("communication")
+    thrown = "  what():  CUDA error: an illegal memory access was encountered\n"
+    assert failure(thrown).status == "crashed"
+    assert failure(f"Traceback (most recent call last):\n{MAIN}{thrown}").status == "crashed"
+
+
 def test_torch_prefixes_and_lines_of_other_processes_between() -> None:
     log = (
         "[rank1]: Traceback (most recent call last):\n"
