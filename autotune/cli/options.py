@@ -11,7 +11,10 @@ RunFolderArgument = Annotated[
 EngineVersion = Annotated[str | None, typer.Option(help="The engine's version.")]
 TensorParallel = Annotated[int | None, typer.Option(help="Tensor parallelism.", min=1)]
 ExpertParallel = Annotated[int | None, typer.Option(help="Expert parallelism.", min=1)]
-DataParallel = Annotated[int | None, typer.Option(help="Data parallelism.", min=1)]
+DataParallel = Annotated[int | None, typer.Option(help="Data parallelism: whole replicas.", min=1)]
+AttentionDataParallel = Annotated[
+    int | None, typer.Option(help="Data-parallel groups of attention within a replica.", min=1)
+]
 AllToAll = Annotated[
     str | None, typer.Option(help="The all-to-all backend: none, deepep, flashinfer, ...")
 ]

@@ -9,6 +9,7 @@ import typer
 
 from autotune.cli.options import (
     AllToAll,
+    AttentionDataParallel,
     DataParallel,
     DeviceName,
     EngineVersion,
@@ -43,6 +44,7 @@ def resolve(
     tp: TensorParallel = None,
     ep: ExpertParallel = None,
     dp: DataParallel = None,
+    attention_dp: AttentionDataParallel = None,
     a2a: AllToAll = None,
     device_name: DeviceName = None,
     max_age_days: Annotated[
@@ -64,6 +66,7 @@ def resolve(
     """
     from autotune.decisions import Geometry, ResolveRequest, Store
     from autotune.decisions import resolve as answer
+    from autotune.integrations.startup import DISABLE_VARIABLE, switched_on
     from autotune.model import read_model
 
     if (model is None) == (model_path is None):
@@ -84,9 +87,10 @@ def resolve(
         tp=tp,
         ep=ep,
         dp=dp,
+        attention_dp=attention_dp,
         a2a_backend=a2a,
         device_name=device_name,
-        disabled=os.environ.get("AUTOTUNE_DISABLE", "") == "1",
+        disabled=switched_on(os.environ, DISABLE_VARIABLE),
         max_age_days=max_age_days,
         today=datetime.datetime.now(datetime.UTC).date(),
     )

@@ -78,7 +78,12 @@ def describe(resolution: Resolution) -> str:
         parts.append("the engine's own default is kept")
     if resolution.file is not None:
         parts.append(f"file {resolution.file}")
-    parts.extend(f"warning: {warning}" for warning in resolution.warnings)
+    parts.extend(
+        f"warning: {warning}"
+        for warning in resolution.warnings
+        # What was accepted stands in the reason already.
+        if warning.removeprefix("accepted: ") not in resolution.reason
+    )
     return one_line("; ".join(parts), limit=_DESCRIPTION_LIMIT)
 
 

@@ -17,16 +17,13 @@ Kind = Literal["hard", "stale", "soft", "unrecorded", "assumed", "note"]
 _NO_A2A = "none"
 _VENDORS = ("nvidia ", "amd ")
 # Which devices, how many threads, how ranks talk: these move figures, not a backend's answers.
+_PROCESSOR_VARIABLES = ("GOMP_", "KMP_", "MKL_", "OMP_", "OPENBLAS_")
 _PLATFORM_VARIABLES = (
+    *_PROCESSOR_VARIABLES,
     "CUDA_",
-    "GOMP_",
     "HIP_",
-    "KMP_",
-    "MKL_",
     "NCCL_",
     "NVSHMEM_",
-    "OMP_",
-    "OPENBLAS_",
     "PYTORCH_",
     "TORCH_",
 )
@@ -83,6 +80,11 @@ def _fact(
         yield Finding("assumed", f"{name}={measured}")
     elif measured != asked:
         yield Finding(kind, f"{name} is {asked}, measured with {measured}")
+
+
+def _of_the_processor(variable: str, arch: str) -> bool:
+    """Whether a variable steers the processor's kernels alone, and the launch is on a GPU."""
+    return variable.startswith(_PROCESSOR_VARIABLES) and not arch.startswith("cpu-")
 
 
 def _all_to_all(scope: Scope, request: ResolveRequest) -> Iterator[Finding]:
@@ -148,6 +150,8 @@ def _environment(entry: Entry, request: ResolveRequest) -> Iterator[Finding]:
     measured = {**entry.scope.kernel_environment, **chosen.environment}
     asked = request.kernel_environment
     for name in sorted({*measured, *(asked or {})}):
+        if _of_the_processor(name, request.arch) and name not in chosen.environment:
+            continue
         if asked is None:
             yield Finding("assumed", f"{name}={measured[name]}")
         elif asked.get(name) != measured.get(name):

@@ -238,8 +238,11 @@ def _environment(site: LaunchSite) -> dict[str, str]:
 def _reserved(arguments: Sequence[str]) -> str | None:
     for argument in arguments:
         flag = argument.partition("=")[0]
-        if flag in _RESERVED:
-            return f"{flag} is among the arguments: it follows from {_RESERVED[flag]}"
+        # argparse takes a flag's beginning for the whole: --tp for --tp-size.
+        begun = [name for name in _RESERVED if name.startswith(flag) and len(flag) > len("--")]
+        if begun:
+            key = _RESERVED[flag if flag in _RESERVED else begun[0]]
+            return f"{flag} is among the arguments: it follows from {key}"
     return None
 
 

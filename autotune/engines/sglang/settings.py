@@ -30,6 +30,7 @@ _SETTINGS: dict[str, bool | int | str | None] = {
     "pp_size": 1,
     "speculative_algorithm": None,
 }
+_SHORTEST_WORD = 2
 _ALIASES = {
     "--moe-data-parallel-size": "moe_dp_size",
     "--pipeline-parallel-size": "pp_size",
@@ -41,8 +42,8 @@ def settings_in(arguments: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for position, argument in enumerate(arguments):
         flag, equals, value = argument.partition("=")
-        name = _ALIASES.get(flag, flag.removeprefix("--").replace("-", "_"))
-        if not flag.startswith("--") or name not in _SETTINGS:
+        name = _name(flag)
+        if name is None:
             continue
         if _SETTINGS[name] is False:
             value = "true"
@@ -50,6 +51,19 @@ def settings_in(arguments: Sequence[str]) -> dict[str, str]:
             value = arguments[position + 1] if position + 1 < len(arguments) else ""
         found[name] = value
     return {name: value for name, value in found.items() if value != _told(_SETTINGS[name])}
+
+
+def _name(flag: str) -> str | None:
+    """The field that a flag sets, if it is one of ours; argparse takes a flag's beginning too."""
+    if flag in _ALIASES:
+        return _ALIASES[flag]
+    word = flag.removeprefix("--").replace("-", "_")
+    if not flag.startswith("--") or len(word) < _SHORTEST_WORD:
+        return None
+    if word in _SETTINGS:
+        return word
+    begun = [name for name in _SETTINGS if name.startswith(word)]
+    return begun[0] if len(begun) == 1 else None
 
 
 def settings_of(server_args: object) -> dict[str, str]:
