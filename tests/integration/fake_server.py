@@ -17,7 +17,7 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any
 
-TOKEN_S = {"good_b": 0.001, "garbage": 0.0002}
+TOKEN_S = {"good_b": 0.001, "good_slow": 0.009, "garbage": 0.0002}
 USUAL_TOKEN_S = 0.003
 GARBAGE = "\ufffd\ufffd!\ufffd"
 # The readiness request and 18 probes come first: this many requests end within the load.

@@ -99,6 +99,9 @@ class SGLangEngine:
                 f"SGLang raises ep to {spanned} with a2a_backend {given.a2a_backend}: set "
                 f"parallel.ep = {spanned}",
             )
+        groups = _attention_groups(config)
+        if groups is not None:
+            return Support(False, groups)
         if candidate.backend in config.engine.extra_backends:
             return Support(True)
         reason = refusal(
@@ -191,6 +194,20 @@ class SGLangEngine:
     def read_failure(self, log: str) -> Failure | None:
         """Name the failure that a log tells of; see `failures`."""
         return read_failure(log)
+
+
+def _attention_groups(config: SweepConfig) -> str | None:
+    """Why the all-to-all backend can't run with this many attention groups, if it can't."""
+    given = config.parallel
+    row = read_catalog().a2a.get(given.a2a_backend)
+    needed = row.attention_dp if row is not None else None
+    wrong = {"tp": given.attention_dp != given.tp, "at least 2": given.attention_dp < 2}
+    if row is None or needed is None or not wrong[needed]:
+        return None
+    return (
+        f"a2a_backend {given.a2a_backend} needs parallel.attention_dp = {needed}, not "
+        f"{given.attention_dp} ({row.attention_dp_source})"
+    )
 
 
 def _parallel(config: SweepConfig) -> list[str]:
