@@ -125,15 +125,28 @@ def _tell_plan(context: "SweepContext") -> None:
     tell("\nrequests per point, beside as many warm-up requests as the concurrency:")
     for concurrency in config.load.concurrency:
         tell(f"  concurrency {concurrency}: {config.requests_at(concurrency)}")
-    tell("\ncommands (ports are free ones at each launch; folders named 1 are the first round's):")
+    _tell_commands(context)
+
+
+def _tell_commands(context: "SweepContext") -> None:
+    """The exact command of each candidate; what all have in their environment comes first."""
+    config, commands = context.config, {}
+    for candidate in config.candidate_list():
+        site = context.site(
+            candidate, port=_EXAMPLE_PORT, round_number=1, meeting_port=_EXAMPLE_PORT + 1
+        )
+        commands[candidate.name] = context.engine.command(candidate, config=config, site=site)
+    shared = set.intersection(*(set(one.environment.items()) for one in commands.values()))
+    tell("\nenvironment of every launch:")
+    for name, value in sorted(shared):
+        tell(f"  {name}={shlex.quote(value)}")
+    tell("\ncommands (ports are free ones at each launch; where a folder has a round, it is 1):")
     for candidate in config.candidate_list():
         support = context.supports(candidate)
         if not support.ok:
             tell(f"  {candidate.name}: not launched, unsupported: {support.reason}")
             continue
-        site = context.site(
-            candidate, port=_EXAMPLE_PORT, round_number=1, meeting_port=_EXAMPLE_PORT + 1
-        )
-        command = context.engine.command(candidate, config=config, site=site)
-        settings = [f"{name}={value}" for name, value in sorted(command.environment.items())]
+        command = commands[candidate.name]
+        own = sorted(set(command.environment.items()) - shared)
+        settings = [f"{name}={value}" for name, value in own]
         tell(f"  {candidate.name}: {shlex.join([*settings, *command.argv])}")

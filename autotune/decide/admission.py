@@ -14,6 +14,7 @@ from autotune.records.folder import LoadedRun
 from autotune.records.schema import CANDIDATE_FAILURES, Candidate
 
 _LONGEST_REASON = 200
+LaunchedAs = tuple[str, tuple[str, ...], tuple[tuple[str, str], ...]]
 Throughputs = dict[int, dict[int, float]]
 
 
@@ -22,11 +23,14 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
 
     ``refusal`` says why it can't win: it failed itself. ``unmeasured`` says which figures are
     missing although it didn't: that isn't held against it, but it can't be compared either.
+    ``launched_as`` is all that tells its launches from another's: of two candidates with the
+    same, neither can be better.
     ``throughputs`` holds the valid points' output tokens/s: round -> concurrency -> value.
     """
 
     candidate: str
     backend: str
+    launched_as: LaunchedAs
     verdict: CandidateVerdict
     throughputs: Throughputs
     refusal: str | None = None
@@ -47,6 +51,11 @@ def admit(run: LoadedRun, verdicts: Mapping[str, CandidateVerdict]) -> dict[str,
         candidate.name: Admission(
             candidate=candidate.name,
             backend=resolved_backend(run, candidate),
+            launched_as=(
+                resolved_backend(run, candidate),
+                candidate.arguments,
+                tuple(sorted(candidate.environment.items())),
+            ),
             verdict=verdicts[candidate.name],
             throughputs=_throughputs(run, candidate.name),
             refusal=_refusal(run, candidate.name, verdicts[candidate.name]),

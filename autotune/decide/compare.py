@@ -20,8 +20,9 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """The contenders on their complete blocks, and the one that the rule takes.
 
     ``below_floor`` holds those that lead on average, but that the floor keeps from being chosen;
-    ``bounds`` the leader's distance to each of its rivals; ``doubt`` says why an outcome is
-    ``open``, ``None`` where it isn't.
+    ``twins`` those that ran the very same as the leader under another name; ``bounds`` the
+    leader's distance to each of its rivals; ``doubt`` says why an outcome is ``open``, ``None``
+    where it isn't.
     """
 
     contenders: tuple[str, ...]
@@ -29,6 +30,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     fit: BlockFit
     worst_ratio: dict[str, float]
     below_floor: frozenset[str]
+    twins: frozenset[str]
     bounds: dict[str, Bounds]
     leader: str
     choice: str
@@ -75,12 +77,13 @@ def compare(
         for name in scores
         if worst[name] < rule.floor <= worst[leader] and fit.means[name] > fit.means[leader]
     )
+    twins = _twins(contenders, leader, run)
     bounds = {
         name: difference_bounds(
             fit, leader, name, alpha=rule.alpha, comparisons=len(run.candidates) - 1
         )
         for name in scores
-        if name != leader and name not in below_floor
+        if name != leader and name not in below_floor and name not in twins
     }
     doubt = _doubt(unmeasured, bounds, run, rounds=len(rounds))
     outcome = _outcome(bounds, rule) if doubt is None else "open"
@@ -90,9 +93,13 @@ def compare(
         fit=fit,
         worst_ratio=worst,
         below_floor=below_floor,
+        twins=twins,
         bounds=bounds,
         leader=leader,
-        choice=_choice(leader, outcome, bounds, run, worst=worst),
+        # The leader under its other name: nothing changes for those who have it already.
+        choice=run.incumbent
+        if run.incumbent is not None and run.incumbent in twins
+        else _choice(leader, outcome, bounds, run, worst=worst),
         outcome=outcome,
         doubt=doubt or (wording.not_separated(bounds, rule) if outcome == "open" else None),
     )
@@ -131,6 +138,16 @@ def _leader(fit: BlockFit, worst: Mapping[str, float], rule: Rule) -> str:
     if not reaching:
         return max(worst, key=lambda name: (worst[name], fit.means[name]))
     return max(reaching, key=lambda name: fit.means[name])
+
+
+def _twins(contenders: Sequence[Admission], leader: str, run: RunRecord) -> frozenset[str]:
+    """Those that ran the very same as the leader, as far as a run's records can tell."""
+    if run.kind == "import":
+        return frozenset()  # A table doesn't say what its rows were launched with.
+    same = next(c.launched_as for c in contenders if c.candidate == leader)
+    return frozenset(
+        c.candidate for c in contenders if c.launched_as == same and c.candidate != leader
+    )
 
 
 def _doubt(

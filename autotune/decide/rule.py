@@ -3,6 +3,7 @@
 Pure: the same records and verdicts give the same judgement. ``docs/decisions.md`` explains it.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -90,7 +91,24 @@ def _notes(
     *,
     winners: Sequence[ConcurrencyWinner],
 ) -> tuple[str, ...]:
-    notes = wording.ahead(winners, choice=comparison.choice)
+    chosen = admissions[comparison.choice]
+    notes = wording.ahead(
+        [
+            winner
+            for winner in winners
+            if admissions[winner.candidate].launched_as != chosen.launched_as
+        ],
+        choice=comparison.choice,
+    )
+    notes += (
+        wording.ran_the_same(
+            comparison.leader,
+            twin,
+            backend=chosen.backend,
+            ratio=math.exp(comparison.fit.means[comparison.leader] - comparison.fit.means[twin]),
+        )
+        for twin in sorted(comparison.twins)
+    )
     if len(comparison.rounds) == 1:
         notes.append(
             "one round gives no interval: nothing here says how much a repeat would differ"

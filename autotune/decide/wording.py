@@ -35,12 +35,11 @@ def summary(
             f"{_with_interval(rival[1])} over {over}"
         )
     if outcome == "within_delta":
-        if choice != leader:
-            behind = next(s.behind for s in standings if s.candidate == choice)
-            lead = _with_interval(behind) if behind else "nothing"
+        behind = next(s.behind for s in standings if s.candidate == choice)
+        if behind is not None:
             return (
                 f"within_delta: {choice} stays over {over}: it is the incumbent; {leader} leads by "
-                f"{lead}, which isn't a clear gain"
+                f"{_with_interval(behind)}, which isn't a clear gain"
             )
         who = f"{choice}, the incumbent, stays" if choice == incumbent else choice
         return (
@@ -86,6 +85,14 @@ def ahead(winners: Sequence[ConcurrencyWinner], *, choice: str) -> list[str]:
         for winner in winners
         if winner.candidate != choice
     ]
+
+
+def ran_the_same(leader: str, twin: str, *, backend: str, ratio: float) -> str:
+    """Say that two candidates are one, and that what they differ by is chance."""
+    return (
+        f"{leader} and {twin} both ran {backend}: the {percent(ratio)} between them is how far "
+        "launches of the same are apart"
+    )
 
 
 def below_floor(worst: float, floor: float) -> str:

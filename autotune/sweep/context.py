@@ -120,8 +120,8 @@ def read_context(config: SweepConfig, folder: RunFolder) -> SweepContext:
     problems = [platform.problem, checkpoint.problem]
     if engine.version() is None:
         problems.append(
-            f"{engine.name} isn't installed in this Python environment: install it"
-            + (", e.g. pip install 'moe-autotune[cpu]'" if engine.name == "transformers" else "")
+            f"{engine.name} isn't installed in this Python environment: install it, e.g. pip "
+            f"install {engine.name}"
         )
     return SweepContext(
         config=config,

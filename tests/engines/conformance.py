@@ -4,6 +4,7 @@ Nothing here starts a server.
 """
 
 import asyncio
+import contextlib
 import json
 import tomllib
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Literal
 from autotune.config import SweepConfig, parse_config
 from autotune.decisions.schema import Geometry, check_name
 from autotune.engines.base import Command, Engine, LaunchSite, Support, Target
+from autotune.errors import EngineError
 from autotune.model import ModelFacts
 from autotune.records.schema import Candidate
 
@@ -26,6 +28,8 @@ MODEL = ModelFacts(
 DEVICES: tuple[Literal["cpu", "cuda"], ...] = ("cpu", "cuda")
 # Port 9 (discard): nobody listens there.
 NOBODY = "http://127.0.0.1:9"
+# Far above what asking nobody takes on a busy machine.
+SOON_S = 60.0
 HEALTHY_LOG = """INFO: Started server process [1]
 INFO: Application startup complete.
 INFO: Uvicorn running on http://127.0.0.1:8000 (Press CTRL+C to quit)
@@ -94,10 +98,13 @@ def snapshot(folder: Path) -> dict[str, bytes]:
 def check_engine(engine: Engine, folder: Path) -> None:
     """Run the whole suite; ``folder`` is an empty one to work in."""
     check_names(engine)
+    check_traits(engine)
+    check_settings(engine)
     check_supports(engine)
     check_command(engine, folder / "command")
     check_prepare(engine, folder / "prepare")
     check_logs(engine)
+    check_absent_server(engine)
 
 
 def check_names(engine: Engine) -> None:
@@ -109,6 +116,22 @@ def check_names(engine: Engine) -> None:
         check_name("backend", backend)
     version = engine.version()
     assert version is None or version.strip()
+
+
+def check_traits(engine: Engine) -> None:
+    """The default modes are names, of all-to-all backends that are ones."""
+    for a2a_backend, mode in engine.traits.a2a_modes.items():
+        check_name("a2a_backend", a2a_backend)
+        check_name("a2a_mode", mode)
+
+
+def check_settings(engine: Engine) -> None:
+    """Without arguments there are no settings; with any, they are words for a decision's scope."""
+    assert engine.settings(make_config(engine)) == {}
+    many = json.dumps(["--", "--x", "-y", "--a=b", "", "=", "--enable-eplb", "--pp-size"])
+    for name, value in engine.settings(make_config(engine, extra=f"arguments = {many}")).items():
+        check_name("engine_settings", name)
+        assert isinstance(value, str)
 
 
 def check_supports(engine: Engine) -> None:
@@ -164,3 +187,14 @@ def check_logs(engine: Engine) -> None:
         engine.read_failure(log)
         resolved = asyncio.run(engine.resolved_backend(base_url=NOBODY, log=log))
         assert resolved is None or resolved in engine.backends()
+
+
+def check_absent_server(engine: Engine) -> None:
+    """A server that is gone has no cache to empty: an error of ours at most, and soon."""
+
+    async def flush() -> None:
+        async with asyncio.timeout(SOON_S):
+            with contextlib.suppress(EngineError):
+                await engine.flush_cache(base_url=NOBODY)
+
+    asyncio.run(flush())
