@@ -109,6 +109,56 @@ def test_picks_the_variables_that_steer_kernels() -> None:
     assert kernel_variables(other | steering) == steering
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "SGLANG_PLUGINS",
+        "SGLANG_RUN_ID",
+        "SGLANG_CACHE_DIR",
+        "SGLANG_HOST",
+        "SGLANG_PORT",
+        "SGLANG_LOGGING_CONFIG_PATH",
+        "SGLANG_LOG_LEVEL",
+        "SGLANG_DEBUG_MEMORY_POOL",
+        "SGLANG_HEALTH_CHECK_TIMEOUT",
+        "FLASHINFER_WORKSPACE_BASE",
+        "FLASHINFER_LOGGING_LEVEL",
+        "TRITON_CACHE_DIR",
+        "CUDA_HOME",
+        "CUDA_CACHE_PATH",
+        "NCCL_DEBUG",
+        "DG_JIT_CACHE_DIR",
+        "VLLM_LOGS",
+        # Ours say which backend is taken, not how its kernels run.
+        "AUTOTUNE_DISABLE",
+        "AUTOTUNE_STRICT",
+        "AUTOTUNE_DECISIONS",
+        "HF_HUB_OFFLINE",
+        "SLURM_NODEID",
+    ],
+)
+def test_where_files_are_and_who_runs_steers_no_kernel(name: str) -> None:
+    assert kernel_variables({name: "1"}) == {}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "SGLANG_MOE_NVFP4_DISPATCH",
+        "SGLANG_PLUGINS_X",
+        "SGLANG_USE_CUTLASS_BACKEND_FOR_FP4_GEMM",
+        "SGLANG_DEEPEP_BF16_DISPATCH",
+        "FLASHINFER_DISABLE_JIT",
+        "TRTLLM_GEN_BASE_X",
+        "DEEPEP_NUM_SMS",
+        "CUDA_DEVICE_MAX_CONNECTIONS",
+        "NCCL_ALGO",
+    ],
+)
+def test_what_steers_kernels_is_kept(name: str) -> None:
+    assert kernel_variables({name: "1"}) == {name: "1"}
+
+
 def test_the_fingerprint_holds_no_secret() -> None:
     assert HERE.kernel_variables == {"OMP_NUM_THREADS": "2"}
     assert b"xyzzy" not in msgspec.json.encode(HERE)

@@ -89,6 +89,7 @@ def test_its_plan_can_be_printed_without_a_gpu(name: str, bare_machine: Path) ->
             assert argv.count(flag) == 1
             assert argv[argv.index(flag) + 1] == value
     assert "\n  AUTOTUNE_DISABLE=1\n" in result.stdout
+    assert "\n  AUTOTUNE_DISABLE=1\n" in result.stdout
     assert result.stderr.startswith("autotune: ")
     assert NO_GPU in result.stderr
     assert f"hf download {repository}" in result.stderr

@@ -136,6 +136,8 @@ def test_nobody_chosen_is_no_entry_whatever_is_accepted() -> None:
         {"tp": 8},
         {"ep": 4},
         {"dp": 2},
+        {"attention_dp": 4},
+        {"engine_settings": {"enable_eplb": "true"}},
         {"a2a_backend": "deepep"},
         {"device_name": "B200"},
         {"device_count": 8},

@@ -4,8 +4,11 @@ import re
 import sys
 from pathlib import Path
 
+import aiohttp
+
 from autotune.config.schema import SweepConfig
 from autotune.engines.base import Command, Failure, LaunchSite, ServerTraits, Support, Target
+from autotune.errors import EngineError
 from autotune.records.schema import Candidate
 
 SERVER = Path(__file__).with_name("fake_server.py")
@@ -23,6 +26,8 @@ BACKENDS = (
     "refuses",
     "daemonises",
     "needs_gpu",
+    "keeps_cache",
+    "auto",
 )
 
 
@@ -47,7 +52,12 @@ class FakeEngine:
         argv = [*config.engine.launch_prefix, sys.executable, "-I", "-S", str(SERVER)]
         argv += ["--port", str(site.port), "--model", "fake-moe", "--backend", candidate.backend]
         argv += [*config.engine.arguments, *candidate.arguments]
-        environment = {**config.engine.environment, **candidate.environment}
+        environment = {
+            "FAKE_SCRATCH": str(site.scratch),
+            "FAKE_TUNED": str(site.tuned),
+            **config.engine.environment,
+            **candidate.environment,
+        }
         return Command(argv=tuple(argv), environment=environment, model="fake-moe")
 
     def prepare(self, candidate: Candidate, *, config: SweepConfig, site: LaunchSite) -> None:
@@ -57,7 +67,15 @@ class FakeEngine:
         return {}
 
     async def flush_cache(self, *, base_url: str) -> None:
-        """Nothing is cached."""
+        try:
+            async with (
+                aiohttp.ClientSession(trust_env=False) as session,
+                session.post(f"{base_url}/flush_cache") as response,
+            ):
+                if response.status != 200:
+                    raise EngineError(f"the fake server keeps its cache (HTTP {response.status})")
+        except aiohttp.ClientError as error:
+            raise EngineError(type(error).__name__) from None
 
     async def resolved_backend(self, *, base_url: str, log: str) -> str | None:
         said = re.search(r"^backend in use: (\w+)$", log, re.M)

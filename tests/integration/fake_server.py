@@ -4,6 +4,9 @@ Standard library alone, so that it is up in a moment. Greedy text follows from a
 prompt, so that servers which differ in speed alone give the same answers::
 
     python fake_server.py --port 8000 --model NAME --backend good --mark ANYTHING
+
+The backend ``auto`` becomes the Nth name of ``--auto`` at its Nth start. In the folder
+``FAKE_TUNED`` each start leaves a file, as a server does that tunes its kernels.
 """
 
 import argparse
@@ -15,6 +18,7 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 TOKEN_S = {"good_b": 0.001, "good_slow": 0.009, "garbage": 0.0002}
@@ -39,11 +43,13 @@ class Server:
     def __init__(self, options: argparse.Namespace) -> None:
         self.backend: str = options.backend
         self.model: str = options.model if self.backend != "wrong_model" else "somebody-elses"
+        self.silent: bool = getattr(options, "silent", False)
         self.answered = 0
 
     async def serve(self, port: int) -> None:
         listener = await asyncio.start_server(self._connection, "127.0.0.1", port)
-        print(f"backend in use: {'good' if self.backend == 'other_inside' else self.backend}")
+        if not self.silent:
+            print(f"backend in use: {'good' if self.backend == 'other_inside' else self.backend}")
         print(f"listening on port {port}", flush=True)
         async with listener:
             await listener.serve_forever()
@@ -70,6 +76,10 @@ class Server:
             await send_json(writer, {})
         elif path == "/v1/models":
             await send_json(writer, {"data": [{"id": self.model}]})
+        elif path == "/flush_cache":
+            print(f"asked to flush; tuned here: {len(tuned_files())}", flush=True)
+            refuses = self.backend == "keeps_cache"
+            await send_json(writer, {}, status="400 Bad Request" if refuses else "200 OK")
         elif path != "/v1/completions":
             await send_json(writer, {"error": f"no {path}"}, status="404 Not Found")
         elif self.backend == "http_500_at_once" or (
@@ -117,6 +127,31 @@ async def send_json(
     await writer.drain()
 
 
+def tuned_files() -> list[Path]:
+    """What starts before this one, and it itself, have left."""
+    folder = os.environ.get("FAKE_TUNED")
+    return sorted(Path(folder).glob("*")) if folder else []
+
+
+def tune() -> None:
+    print(f"tuned before: {len(tuned_files())}", flush=True)
+    if os.environ.get("FAKE_TUNED"):
+        folder = Path(os.environ["FAKE_TUNED"])
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / str(os.getpid())).touch()
+
+
+def what_auto_is(names: str) -> str:
+    """The next of ``names``, counting starts in a file; the last one is kept."""
+    starts = Path(os.environ["FAKE_SCRATCH"]) / "starts"
+    starts.parent.mkdir(parents=True, exist_ok=True)
+    with starts.open("a") as file:
+        file.write("x")
+        number = file.tell()
+    listed = names.split(",")
+    return listed[min(number, len(listed)) - 1]
+
+
 def daemonise() -> None:
     """Serve from a process that left the session, has no parent and ignores SIGTERM."""
     if os.fork():
@@ -134,7 +169,11 @@ def main() -> None:
     parser.add_argument("--model", required=True)
     parser.add_argument("--backend", required=True)
     parser.add_argument("--mark", default="")
+    parser.add_argument("--auto", default="good")
+    parser.add_argument("--silent", action="store_true")
     options = parser.parse_args()
+    if options.backend == "auto":
+        options.backend = what_auto_is(options.auto)
     if options.backend == "dies_at_start":
         raise RuntimeError("no kernel image \x1b[31mis available\x1b[0m for this device")
     if options.backend == "hangs_at_start":
@@ -144,6 +183,7 @@ def main() -> None:
         sys.exit(REFUSAL)
     if options.backend == "daemonises":
         daemonise()
+    tune()
     asyncio.run(Server(options).serve(options.port))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from autotune.environment import kernel_variables
 from autotune.integrations.sglang import register
 
 
@@ -46,6 +47,9 @@ def plug_in(
             "autotune.decisions.store.shipped_folders", lambda: (), raising=True
         )
         for name in [name for name in os.environ if name.startswith("AUTOTUNE_")]:
+            monkeypatch.delenv(name)
+        # What this machine, or a module that was imported, has set is no part of the launch.
+        for name in kernel_variables(os.environ):
             monkeypatch.delenv(name)
         if decisions is not None:
             monkeypatch.setenv("AUTOTUNE_DECISIONS", str(decisions))

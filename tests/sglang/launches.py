@@ -1,12 +1,17 @@
 """Launches of the real SGLang, compared: with the plugin, without it, and with a named backend."""
 
+import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
-from .real import resolve_on, resolved
+from autotune.environment import kernel_variables
+from autotune.integrations.sglang import register
+
+from .real import on, resolve_on, resolved
 
 
 class Outcome(NamedTuple):
@@ -46,9 +51,46 @@ def attempt(arch: str, checkpoint: Path, **arguments: Any) -> Outcome:
     """Resolve a launch; an error of SGLang's is an outcome, too."""
     with kept_environment():
         try:
-            return Outcome(resolve_on(arch, checkpoint, **arguments), None)
+            server_args = resolve_on(arch, checkpoint, **arguments)
+            # What a server's start asks next, before it starts a process.
+            with on(arch):
+                server_args.check_server_args()
+            return Outcome(server_args, None)
         except Exception as error:
             return Outcome(None, f"{type(error).__name__}: {error}")
+
+
+class _Heard(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
+@contextmanager
+def plugged_in(decisions: Path | None, **variables: str) -> Iterator[list[str]]:
+    """SGLang with a fresh plugin alone, as one server's start has it; yields what it logs."""
+    heard = _Heard()
+    logger = logging.getLogger("autotune")
+    with (
+        without_plugins(),
+        kept_environment(),
+        patch("autotune.decisions.store.shipped_folders", lambda: ()),
+    ):
+        steering = kernel_variables(os.environ)
+        for name in [n for n in os.environ if n.startswith("AUTOTUNE_") or n in steering]:
+            del os.environ[name]
+        if decisions is not None:
+            os.environ["AUTOTUNE_DECISIONS"] = str(decisions)
+        os.environ.update(variables)
+        register()
+        logger.addHandler(heard)
+        try:
+            yield heard.lines
+        finally:
+            logger.removeHandler(heard)
 
 
 @contextmanager
@@ -64,6 +106,7 @@ def without_plugins() -> Iterator[None]:
         yield
     finally:
         predicates[:] = kept
+        resolution_hooks._HOOKS.clear()
         resolution_hooks._HOOKS.update(hooks)
 
 
