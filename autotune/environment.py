@@ -55,10 +55,12 @@ _KERNEL_VARIABLE = re.compile(
     r"|OMP|MKL|OPENBLAS|GOMP|KMP|HIP|AITER|DEEPEP|DEEP|DG)_[A-Z0-9_]+"
 )
 _SECRET = re.compile(r"TOKEN$|SECRET|PASSW|CREDENTIAL|API_?KEY|PRIVATE|_KEY$", re.I)
-# Of those, the ones that say where files are, what is logged or who runs, not how kernels do.
+# Of those, the ones that say where files are, what is logged, who runs or which release an image
+# holds, not how kernels run. SGLang's import sets DG_JIT_USE_NVRTC, from a variable of its own.
 _PLACE = re.compile(
     r"_(HOME|PATH|DIR|CACHE|CACHE_DIR|ROOT|BASE|FOLDER|URL|HOST|ADDR|PORT|PREFIX|PLUGINS|RUN_ID)$"
-    r"|_LOG(GING|S)?(_|$)|_DEBUG(_|$)|_HEALTH_|_WATCHDOG"
+    r"|_LOG(GING|S)?(_|$)|_DEBUG(_|$)|_HEALTH_|_WATCHDOG|_VERSION(_CHECK)?$"
+    r"|^CUDA_(VISIBLE_DEVICES|DEVICE_ORDER)$|^DG_JIT_USE_NVRTC$"
 )
 _GPU_QUERY = ("name", "compute_cap", "driver_version", "memory.total", "clocks.max.sm")
 _QUERY_TIMEOUT_S = 20.0

@@ -17,10 +17,17 @@ from typing import Any, NoReturn
 import msgspec
 
 from autotune.decisions import Store, one_line
+from autotune.decisions.request import AUTO
 from autotune.engines.sglang.catalog import read_catalog, refusal
 from autotune.errors import AutotuneError
 from autotune.integrations.sglang_launch import FIELD, Declarations, Launch, read_launch
-from autotune.integrations.startup import STRICT_VARIABLE, StartUp, start_up, switched_on
+from autotune.integrations.startup import (
+    DISABLE_VARIABLE,
+    STRICT_VARIABLE,
+    StartUp,
+    start_up,
+    switched_on,
+)
 
 _LOGGER = logging.getLogger(__name__)
 # Where SGLang's rules per model log what they choose.
@@ -77,7 +84,7 @@ class AutotunePlugin:
             # Whatever is wrong with us must not keep a server from starting.
             problem = one_line(f"{type(error).__name__}: {error}")
             self._tell(f"autotune: invalid: {problem}; the engine's own default is kept")
-            if self._strict:
+            if self._strict and self._would_steer(server_args):
                 self._refuse(problem)
             return {}
         self._decided = (launch, answer)
@@ -143,6 +150,10 @@ class AutotunePlugin:
         finally:
             rules.setLevel(level)
             self._asking_others = False
+
+    def _would_steer(self, server_args: Any) -> bool:
+        asked = getattr(server_args, FIELD, AUTO)
+        return asked in (None, AUTO) and not switched_on(self._environ, DISABLE_VARIABLE)
 
     def _tell(self, line: str) -> None:
         _LOGGER.warning("%s", line)

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from autotune.decisions import ResolveRequest, device_label
+from autotune.decisions.request import AUTO
 from autotune.engines.sglang.catalog import effective_ep, read_catalog
 from autotune.engines.sglang.settings import settings_of
 from autotune.environment import kernel_libraries, kernel_variables
@@ -21,7 +22,7 @@ from autotune.integrations.startup import DISABLE_VARIABLE, switched_on
 from autotune.model import ModelFacts, facts_from_config, read_model
 
 FIELD = "moe_runner_backend"
-_AUTO = "auto"
+_DTYPES = {"half": "float16", "float": "float32"}
 _SM_FLAGS = {"is_sm90": "sm90", "is_sm100": "sm100", "is_sm110": "sm110", "is_sm120": "sm120"}
 
 Declarations = Sequence[tuple[str, Mapping[str, Any]]]
@@ -64,11 +65,11 @@ def read_launch(
             quantization=_quantization(given, model_config),
             arch=arch_of_this_machine(str(given.get("device", "cuda"))),
             # The raw field: SGLang turns one explicit name into `auto` before we are asked.
-            backend=str(getattr(server_args, FIELD, None) or _AUTO),
+            backend=str(getattr(server_args, FIELD, None) or AUTO),
             geometry=facts.geometry,
             engine="sglang",
             engine_version=_version(),
-            dtype=str(model_config.dtype).removeprefix("torch."),
+            dtype=_dtype(given, model_config),
             tp=tp,
             ep=effective_ep(
                 catalog, a2a_backend=a2a_backend, ep=int(given.get("ep_size", 1)), tp=tp
@@ -135,6 +136,14 @@ def _quantization(given: _Values, model_config: Any) -> str:
     return "none" if named in (None, "unquant") else str(named)
 
 
+def _dtype(given: _Values, model_config: Any) -> str:
+    """A rule for the model may declare one (gpt-oss's does); else what SGLang computed."""
+    named = str(given.get("dtype", None) or AUTO)
+    if named == AUTO:
+        named = str(model_config.dtype).removeprefix("torch.")
+    return _DTYPES.get(named, named)
+
+
 def _sizes(given: _Values) -> tuple[int, int, int]:
     """Return tp (over pipeline stages too), replicas and attention groups."""
     replicas, groups = int(given.get("dp_size", 1)), given.get("attn_dp_size", None)
@@ -155,7 +164,7 @@ def _mode(given: _Values, argument: str | None, default: str | None) -> str | No
 
 def _own_choice(declared: Declarations) -> dict[str, str]:
     for rule, fields in reversed(declared):
-        if fields.get(FIELD) not in (None, _AUTO):
+        if fields.get(FIELD) not in (None, AUTO):
             return {"own_choice": str(fields[FIELD]), "own_rule": rule}
     return {}
 

@@ -225,6 +225,11 @@ def _platform(config: SweepConfig, environment: Environment) -> _Platform:
             arch=str(engine.arch),
             problem=f"engine.arch: the sweep is meant for {engine.arch}, this machine has {arch}",
         )
+    parallel = config.parallel
+    needed = -(-parallel.tp * parallel.dp // parallel.nodes)
+    if device == "cuda" and needed > len(environment.gpus):
+        told = f"parallel: {needed} GPUs are needed on each node, this one has "
+        return _Platform(device=device, arch=arch, problem=told + str(len(environment.gpus)))
     return _Platform(device=device, arch=arch)
 
 
@@ -250,7 +255,10 @@ def _scope(
         count = parallel.tp * parallel.dp
         name = name if environment.gpus else None
     mode = engine.traits.a2a_modes.get(parallel.a2a_backend)
-    dtype = config.engine.dtype if config.engine.dtype != "auto" else model.dtype
+    dtype: str | None = config.engine.dtype
+    if dtype == "auto":
+        # On GPUs, engines compute float32 checkpoints in a shorter type, by rules of their own.
+        dtype = None if device == "cuda" and model.dtype == "float32" else model.dtype
     steering = kernel_variables({**os.environ, **config.engine.environment})
     return Scope(
         engine=engine.name,

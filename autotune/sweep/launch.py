@@ -8,7 +8,7 @@ import datetime
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -223,6 +223,9 @@ class Launch:
     def _failure(self, log: str, status: LaunchStatus, reason: str) -> Failure:
         return self._context.engine.read_failure(log) or Failure(status=status, reason=reason)
 
+    def _tuning(self) -> Literal["own", "shared"]:
+        return "shared" if self._context.config.engine.share_kernel_tuning else "own"
+
     def _point_record(self, concurrency: int, *, started_at: str) -> PointRecord:
         return PointRecord(
             candidate=self._candidate.name,
@@ -254,7 +257,7 @@ class Launch:
             started_at=self._started_at,
             ended_at=now(),
             ready_s=ready_s,
-            kernel_tuning="shared" if self._context.config.engine.share_kernel_tuning else "own",
+            kernel_tuning=self._tuning() if command else None,
             resolved_backend=resolved,
             log_tail=log_tail,
         )

@@ -119,7 +119,7 @@ class SGLangEngine:
 
     def settings(self, config: SweepConfig) -> dict[str, str]:
         """The settings in ``engine.arguments`` that change what the MoE layers run."""
-        return settings_in(config.engine.arguments)
+        return settings_in(("--nnodes", str(config.parallel.nodes), *config.engine.arguments))
 
     def command(self, candidate: Candidate, *, config: SweepConfig, site: LaunchSite) -> Command:
         """``python -m sglang.launch_server ...``, behind the launch prefix."""

@@ -25,13 +25,14 @@ _SETTINGS: dict[str, bool | int | str | None] = {
     "ep_num_redundant_experts": 0,
     "flashinfer_mxfp4_moe_precision": "default",
     "kt_weight_path": None,
-    "lora_paths": None,
     "moe_dp_size": 1,
+    "nnodes": 1,
     "pp_size": 1,
     "speculative_algorithm": None,
 }
 _SHORTEST_WORD = 2
 _ALIASES = {
+    "--lora-paths": "enable_lora",
     "--moe-data-parallel-size": "moe_dp_size",
     "--pipeline-parallel-size": "pp_size",
 }
@@ -46,6 +47,7 @@ def settings_in(arguments: Sequence[str]) -> dict[str, str]:
         if name is None:
             continue
         if _SETTINGS[name] is False:
+            # Of a flag that turns something on by naming it, the name doesn't matter.
             value = "true"
         elif not equals:
             value = arguments[position + 1] if position + 1 < len(arguments) else ""
@@ -71,18 +73,14 @@ def settings_of(server_args: object) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, default in _SETTINGS.items():
         value = getattr(server_args, name, default)
-        # An empty list of adapters, say, is as good as none.
         if value != default and (value or default):
             found[name] = _told(value)
+    if getattr(server_args, "lora_paths", None):
+        found["enable_lora"] = "true"
     return found
 
 
 def _told(value: object) -> str:
     if value is None:
         return ""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list | tuple | dict):
-        # Which adapters is the server's own business: that there are some changes the path.
-        return "given"
-    return str(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
