@@ -137,7 +137,8 @@ def _tell_commands(context: "SweepContext") -> None:
         )
         commands[candidate.name] = context.engine.command(candidate, config=config, site=site)
     shared = set.intersection(*(set(one.environment.items()) for one in commands.values()))
-    tell("\nenvironment of every launch:")
+    if shared:
+        tell("\nenvironment of every launch:")
     for name, value in sorted(shared):
         tell(f"  {name}={shlex.quote(value)}")
     tell("\ncommands (ports are free ones at each launch; where a folder has a round, it is 1):")
@@ -148,5 +149,5 @@ def _tell_commands(context: "SweepContext") -> None:
             continue
         command = commands[candidate.name]
         own = sorted(set(command.environment.items()) - shared)
-        settings = [f"{name}={value}" for name, value in own]
-        tell(f"  {candidate.name}: {shlex.join([*settings, *command.argv])}")
+        settings = [f"{name}={shlex.quote(value)}" for name, value in own]
+        tell(f"  {candidate.name}: {' '.join([*settings, shlex.join(command.argv)])}")

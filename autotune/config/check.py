@@ -10,7 +10,8 @@ from autotune.errors import ConfigError
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-_ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}:[0-9]{1,5}", re.ASCII)
+_LARGEST_PORT = 65_535
+_ADDRESS = re.compile(r"([A-Za-z0-9][A-Za-z0-9.-]{0,252}|\[[0-9A-Fa-f:.]{2,45}\]):([0-9]{1,5})")
 
 
 def check_config(config: SweepConfig) -> None:
@@ -135,8 +136,10 @@ def _check_launch(config: SweepConfig) -> None:
         raise ConfigError(
             f"engine.node_rank_variable: {engine.node_rank_variable!r} can't be a variable"
         )
-    if engine.coordinator is not None and not _ADDRESS.fullmatch(engine.coordinator):
-        raise ConfigError(f"engine.coordinator: {engine.coordinator!r} isn't host:port")
+    if engine.coordinator is not None:
+        address = _ADDRESS.fullmatch(engine.coordinator)
+        if address is None or not 1 <= int(address[2]) <= _LARGEST_PORT:
+            raise ConfigError(f"engine.coordinator: {engine.coordinator!r} isn't host:port")
     if config.parallel.nodes > 1 and not engine.launch_prefix:
         raise ConfigError(
             f"parallel.nodes: {config.parallel.nodes} nodes need an engine.launch_prefix that "

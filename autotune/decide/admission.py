@@ -72,13 +72,18 @@ def resolved_backend(run: LoadedRun, candidate: Candidate) -> str:
     """
     if candidate.backend != AUTO:
         return candidate.backend
+    told = backends_told(run, candidate.name)
+    return told[0] if len(told) == 1 and told[0] is not None else AUTO
+
+
+def backends_told(run: LoadedRun, candidate: str) -> list[str | None]:
+    """What the engine said that a candidate's good launches ran, each once; ``None``: nothing."""
     told = {
         launch.resolved_backend
         for launch in run.launches
-        if launch.candidate == candidate.name and launch.status == "ok"
+        if launch.candidate == candidate and launch.status == "ok"
     }
-    only = told.pop() if len(told) == 1 else None
-    return only or AUTO
+    return sorted(told, key=lambda name: name or "")
 
 
 def _throughputs(run: LoadedRun, candidate: str) -> Throughputs:

@@ -85,7 +85,7 @@ def compare(
         for name in scores
         if name != leader and name not in below_floor and name not in twins
     }
-    doubt = _doubt(unmeasured, bounds, run, rounds=len(rounds))
+    doubt = _doubt(unmeasured, bounds, run, rounds=len(rounds), twins=len(twins))
     outcome = _outcome(bounds, rule) if doubt is None else "open"
     return Comparison(
         contenders=tuple(scores),
@@ -156,6 +156,7 @@ def _doubt(
     run: RunRecord,
     *,
     rounds: int,
+    twins: int,
 ) -> str | None:
     """Why nothing can be concluded yet, whatever the figures say."""
     needed = max(run.rule.rounds, MINIMUM_ROUNDS)
@@ -166,8 +167,9 @@ def _doubt(
     if unmeasured:
         missing = unmeasured[0]
         return f"{missing.candidate} wasn't beaten, only not measured: {missing.unmeasured}"
-    if not bounds and len(run.candidates) == 1:
-        return "one candidate was entered: there is nothing to compare it with"
+    if not bounds and len(run.candidates) == 1 + twins:
+        one = "backend" if twins else "candidate"
+        return f"one {one} was entered: there is nothing to compare it with"
     return None
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from autotune.decide import wording
-from autotune.decide.admission import Admission, admit
+from autotune.decide.admission import Admission, admit, backends_told
 from autotune.decide.compare import Comparison, compare, eligible, shared_rounds
 from autotune.decide.schema import Judgement, Standing
 from autotune.decide.standing import baseline_of, overall_ratio, standing_of, winners_of
@@ -57,6 +57,7 @@ def judge_run(run: LoadedRun, verdicts: Mapping[str, CandidateVerdict]) -> Judge
             standings=standings,
             rule=run.run.rule,
             rounds=len(rounds),
+            twins=len(comparison.twins),
         ),
         rounds=len(rounds),
         baseline=baseline,
@@ -66,15 +67,14 @@ def judge_run(run: LoadedRun, verdicts: Mapping[str, CandidateVerdict]) -> Judge
         notes=_notes(comparison, admissions, run, winners=winners),
         blockers=wording.blockers(comparison.doubt, chosen.verdict),
     )
-    return judgement if chosen.backend != AUTO else _unnamed(judgement)
+    if chosen.backend != AUTO:
+        return judgement
+    return _unnamed(judgement, backends_told(run, comparison.choice))
 
 
-def _unnamed(judgement: Judgement) -> Judgement:
+def _unnamed(judgement: Judgement, told: Sequence[str | None]) -> Judgement:
     """``auto`` is best, and nobody knows what it stands for: no decision could name it."""
-    why = (
-        f"{judgement.choice} is the choice, and the engine doesn't say which backend it runs "
-        "there: no decision can name it, and none is needed as long as auto stays the same"
-    )
+    why = wording.unnamed(judgement.choice or AUTO, told)
     return msgspec.structs.replace(
         judgement,
         outcome="open",

@@ -23,13 +23,15 @@ def summary(
     standings: Sequence[Standing],
     rule: Rule,
     rounds: int,
+    twins: int,
 ) -> str:
     """Return the one line that says what was decided and how sure it is."""
     over = f"{rounds} round{'s' if rounds != 1 else ''}"
     rival = _nearest_rival(standings)
+    alone = "the only admissible candidate" if not twins else "the only backend left"
     if outcome == "decisive":
         if rival is None:
-            return f"decisive: {choice}, the only admissible candidate over {over}"
+            return f"decisive: {choice}, {alone} over {over}"
         return (
             f"decisive: {choice} is ahead of {rival[0]}, the next best, by "
             f"{_with_interval(rival[1])} over {over}"
@@ -47,7 +49,7 @@ def summary(
             f"({1 - rule.alpha:.0%} confidence, {over})"
         )
     if rival is None:
-        return f"open: {choice} is the only admissible candidate, over {over}"
+        return f"open: {choice}, {alone} over {over}"
     return f"open: {choice} leads {rival[0]} by {_with_interval(rival[1])} over {over}"
 
 
@@ -85,6 +87,17 @@ def ahead(winners: Sequence[ConcurrencyWinner], *, choice: str) -> list[str]:
         for winner in winners
         if winner.candidate != choice
     ]
+
+
+def unnamed(choice: str, told: Sequence[str | None]) -> str:
+    """Say why a decision for ``auto`` can't be written."""
+    names = [name or "nothing" for name in told]
+    why = "the engine doesn't say which backend it runs there"
+    if len(names) > 1:
+        why = f"its launches differ in which backend it runs ({', '.join(names)})"
+    return (
+        f"{choice} is the choice, and {why}: no decision can name it, so that auto stays as it is"
+    )
 
 
 def ran_the_same(leader: str, twin: str, *, backend: str, ratio: float) -> str:

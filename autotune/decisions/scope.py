@@ -127,7 +127,7 @@ def _device(scope: Scope, request: ResolveRequest, *, lent_by: str | None) -> It
 
 
 def _plain_device(name: str) -> str:
-    plain = " ".join(name.casefold().split())
+    plain = " ".join(name.casefold().replace("-", " ").split())
     for vendor in _VENDORS:
         plain = plain.removeprefix(vendor)
     return plain

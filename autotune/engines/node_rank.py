@@ -16,7 +16,7 @@ def main() -> None:
     """Replace this process by the command, with the node's number as its last arguments.
 
     Raises:
-        SystemExit: no command is given, or the variable holds no number.
+        SystemExit: no command is given or it can't be started, or the variable holds no number.
     """
     if len(sys.argv) < 3:
         raise SystemExit("usage: python -m autotune.engines.node_rank VARIABLE COMMAND ...")
@@ -27,7 +27,10 @@ def main() -> None:
             f"{variable} holds {number!r}, not this node's number: name the variable that the "
             "launcher sets (engine.node_rank_variable)"
         )
-    os.execvp(command[0], [*command, "--node-rank", number])
+    try:
+        os.execvp(command[0], [*command, "--node-rank", number])
+    except OSError as error:
+        raise SystemExit(f"{command[0]}: can't be started: {error.strerror}") from None
 
 
 if __name__ == "__main__":

@@ -206,15 +206,17 @@ class _Platform(msgspec.Struct, frozen=True, kw_only=True):
 def _platform(config: SweepConfig, environment: Environment) -> _Platform:
     """The device and its arch; the config's word for the arch where the GPU isn't here."""
     engine = config.engine
-    if engine.device == "cpu" or (engine.device == "auto" and not environment.gpus):
+    for_a_gpu = engine.arch is not None and not engine.arch.startswith("cpu-")
+    here = bool(environment.gpus) or for_a_gpu
+    if engine.device == "cpu" or (engine.device == "auto" and not here):
         device: Literal["cpu", "cuda"] = "cpu"
     else:
         device = "cuda"
     if device == "cuda" and not environment.gpus:
-        told = "no GPU is present here (nvidia-smi shows none), and engine.device is 'cuda'"
+        told = "no GPU is present here (nvidia-smi shows none), and the sweep is meant for one"
         if engine.arch is None:
             raise ConfigError(
-                f"engine.device: {told}: run this on a machine with one, set device = "
+                f"engine.device: {told} (cuda): run this on a machine with one, set device = "
                 '"cpu", or say the arch that it is meant for (engine.arch) to print its plan'
             )
         return _Platform(device=device, arch=engine.arch, problem=told)

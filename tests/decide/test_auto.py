@@ -106,7 +106,6 @@ def test_what_nobody_can_name_is_not_decided(launches: list[LaunchRecord]) -> No
         freeze(run, judgement, accepted=judgement.blockers)
 
 
-@pytest.mark.xfail(reason="it is said that the engine doesn't say, where it said different ones")
 def test_backends_that_differ_are_told() -> None:
     judgement = judge(run_of({"slow": SLOW, "auto": FAST}, told(ROUTED, "triton", ROUTED)))
     assert ROUTED in judgement.summary and "triton" in judgement.summary
@@ -170,7 +169,6 @@ def test_auto_alone_against_its_twin_is_decided_for_what_both_ran() -> None:
     assert any("both ran" in note for note in judgement.notes)
 
 
-@pytest.mark.xfail(reason="with twins alone, one is called the only admissible candidate")
 def test_of_two_twins_neither_is_the_only_one() -> None:
     run = run_of({ROUTED: FAST, "auto": FAST}, told(ROUTED, ROUTED, ROUTED))
     assert "only admissible" not in judge(run).summary

@@ -121,7 +121,6 @@ def test_a_labelled_device_is_the_one_that_drivers_report(reported: str, tmp_pat
     assert (found.status, found.warnings) == ("applied", ())
 
 
-@pytest.mark.xfail(reason="blanks and hyphens tell a label from the name that drivers report")
 @pytest.mark.parametrize("reported", ["NVIDIA H100 80GB HBM3", "AMD Instinct MI300X"])
 def test_so_is_one_whose_name_has_several_words(reported: str, tmp_path: Path) -> None:
     """`--device-name` takes what nvidia-smi prints; a sweep records `device_label` of it."""

@@ -85,7 +85,6 @@ def test_signals_reach_the_command(number: signal.Signals) -> None:
             process.kill()
 
 
-@pytest.mark.xfail(reason="a command that isn't there ends in a traceback of os.execvp")
 def test_a_command_that_is_not_there_is_told_in_a_line() -> None:
     result = run(["RANK", "/no/such/program"], variables={"RANK": "0"})
     assert result.returncode != 0

@@ -45,10 +45,9 @@ class SGLangBench(Workbench):
             'reference = "flashinfer_cutlass"',
             'reference = "flashinfer_cutlass"\nincumbent = "auto"',
         )
-        text = text.replace(
-            f'arguments = ["--mark", "{self.mark}"]',
-            f'arguments = ["--mark", "{self.mark}"]\nextra_backends = ["brand_new", "marlin"]\n{engine}',
-        )
+        marked = f'arguments = ["--mark", "{self.mark}"]'
+        extra = 'extra_backends = ["brand_new", "marlin"]'
+        text = text.replace(marked, f"{marked}\n{extra}\n{engine}")
         path.write_text(text)
         return path
 

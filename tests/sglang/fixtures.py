@@ -43,9 +43,7 @@ def plug_in(
     """Register the plugin as SGLang does, searching ``decisions`` alone, with more variables."""
 
     def plug(decisions: Path | None = None, **variables: str) -> None:
-        monkeypatch.setattr(
-            "autotune.decisions.store.shipped_folders", lambda: (), raising=True
-        )
+        monkeypatch.setattr("autotune.decisions.store.shipped_folders", lambda: (), raising=True)
         for name in [name for name in os.environ if name.startswith("AUTOTUNE_")]:
             monkeypatch.delenv(name)
         # What this machine, or a module that was imported, has set is no part of the launch.

@@ -115,7 +115,9 @@ def differences(one: Outcome, other: Outcome) -> Sequence[str]:
     ours, theirs = _overlay(one), _overlay(other)
     names = {*ours, *theirs}
     return sorted(
-        name for name in names if resolved(one.server_args, name) != resolved(other.server_args, name)
+        name
+        for name in names
+        if resolved(one.server_args, name) != resolved(other.server_args, name)
     )
 
 

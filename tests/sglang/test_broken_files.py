@@ -198,9 +198,7 @@ THINGS: dict[str, tuple[Callable[[Path], None], str]] = {
 
 
 @pytest.mark.parametrize("what", THINGS)
-def test_things_in_the_files_place(
-    what: str, model: Path, alone: Outcome, tmp_path: Path
-) -> None:
+def test_things_in_the_files_place(what: str, model: Path, alone: Outcome, tmp_path: Path) -> None:
     make, reason = THINGS[what]
     make(place(tmp_path / "decisions"))
     check_kept(tmp_path / "decisions", model, alone, reason=reason)
@@ -291,8 +289,9 @@ def test_changed_bytes(data: st.DataObject, model: Path, tmp_path: Path) -> None
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
     max_leaves=5,
 )
 

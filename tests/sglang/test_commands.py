@@ -126,11 +126,14 @@ def check(config: SweepConfig, candidate: Candidate) -> None:
         "enable_dp_attention": asked.attention_dp > 1,
         "moe_runner_backend": candidate.backend,
         "moe_a2a_backend": None if asked.a2a_backend == "none" else asked.a2a_backend,
-        "max_running_requests": site.max_concurrency * dp,
+        "max_running_requests": site.max_concurrency * asked.attention_dp,
         "cuda_graph_max_bs_decode": site.max_concurrency,
         "nnodes": asked.nodes,
         "dist_init_addr": site.coordinator,
-        "quantization": None if config.model.quantization == "none" else config.model.quantization,
+        # SGLang finds the other two out itself, and takes no such choice.
+        "quantization": None
+        if config.model.quantization in ("none", "minimax_m3_nvfp4")
+        else config.model.quantization,
         "dtype": config.engine.dtype,
     }
     row = CATALOG.a2a.get(asked.a2a_backend)
@@ -200,27 +203,7 @@ def quantizations() -> set[str]:
     return {name for names in lists for name in names} | set(CATALOG.direct_quantizations)
 
 
-# SGLang derives these from a checkpoint's config.json; its command line doesn't take them.
-DERIVED = {"minimax_m3_nvfp4"}
-
-
-@pytest.mark.parametrize(
-    "quantization",
-    [
-        pytest.param(
-            name,
-            marks=[
-                pytest.mark.xfail(
-                    raises=argparse.ArgumentError,
-                    reason="--quantization is always given, also where SGLang takes no such choice",
-                )
-            ]
-            if name in DERIVED
-            else [],
-        )
-        for name in sorted(quantizations())
-    ],
-)
+@pytest.mark.parametrize("quantization", sorted(quantizations()))
 def test_every_quantization_of_the_catalog_can_be_asked_for(quantization: str) -> None:
     config = make_config(["auto"], quantization=quantization)
     check(config, config.candidate_list()[0])

@@ -45,7 +45,7 @@ MODEL_OF = {"deepep_v2": "qwen3-moe", "flashinfer_megamoe": "qwen3-moe"}
 GEOMETRIES = {"minimax-m2": GEOMETRY, "qwen3-moe": Geometry(4096, 1536, 128, 8)}
 # What these buffers hold for a step is small.
 MORE = {
-    "pplx": {"chunked_prefill_size": 128, "page_size": 64},
+    "pplx": {"chunked_prefill_size": 128, "page_size": 16},
     "deepep_v2": {"chunked_prefill_size": 512, "cuda_graph_max_bs_decode": 64},
 }
 # SGLang puts these Ascend backends, which no CUDA server starts with, back to none.
@@ -154,9 +154,7 @@ def gpu_only() -> Iterator[None]:
 
     with (
         patch.dict(QUANTIZATION_METHODS, {"mxfp4": Mxfp4Config}),
-        patch(
-            "sglang.srt.arg_groups.moe_hook.is_sm100_supported", lambda: get_platform().is_sm100
-        ),
+        patch("sglang.srt.arg_groups.moe_hook.is_sm100_supported", lambda: get_platform().is_sm100),
         # Read anew for each cell, these two would be half of the time.
         patch("sglang.srt.arg_groups.pipeline.record_fields", functools.cache(record_fields)),
         patch("autotune.integrations.sglang_launch.kernel_libraries", lambda: {}),
@@ -188,9 +186,7 @@ def wrong(cell: Cell, checkpoint: Path, folder: Path, alone: Outcome) -> Iterato
             yield f"refused, and yet it isn't as without the plugin: {ours.error or ours.declared}"
         return
     with without_plugins():
-        named = attempt(
-            cell.arch, checkpoint, moe_runner_backend=cell.backend, **cell.arguments
-        )
+        named = attempt(cell.arch, checkpoint, moe_runner_backend=cell.backend, **cell.arguments)
     if not applied:
         yield f"not applied: {lines[0]}"
     if named.error is not None and not any(

@@ -25,7 +25,6 @@ OTHER_LAUNCHES: dict[str, dict[str, Any]] = {
     "a2a_backend is mori": {"moe_a2a_backend": "mori"},
     "a2a_backend is megamoe": {"moe_a2a_backend": "megamoe"},
     "enable_lora=true": {"enable_lora": True, "max_lora_rank": 8, "lora_target_modules": ["all"]},
-    "lora_paths=given": {"lora_paths": ["one=/nowhere"]},
     "speculative_algorithm=NGRAM": {"speculative_algorithm": "NGRAM"},
     "pp_size=2": {"pp_size": 2},
     "enable_eplb=true": {"enable_eplb": True},
@@ -36,6 +35,7 @@ OTHER_LAUNCHES: dict[str, dict[str, Any]] = {
     "enable_deterministic_inference=true": {"enable_deterministic_inference": True},
     "enable_single_batch_overlap=true": {"enable_single_batch_overlap": True},
     "moe_dp_size=2": {"moe_dp_size": 2},
+    "nnodes=2": {"nnodes": 2, "dist_init_addr": "127.0.0.1:1"},
 }
 
 
@@ -109,8 +109,12 @@ def test_an_arch_of_another_family_cannot_be_listed(
 
 @pytest.mark.parametrize(
     "change",
-    [{"num_local_experts": 128}, {"hidden_size": 6144}, {"intermediate_size": 768}]
-    + [{"num_experts_per_tok": 4}],
+    [
+        {"num_local_experts": 128},
+        {"hidden_size": 6144},
+        {"intermediate_size": 768},
+        {"num_experts_per_tok": 4},
+    ],
     ids=str,
 )
 def test_another_geometry(change: dict[str, int], tmp_path: Path) -> None:
@@ -127,6 +131,13 @@ def test_another_launch(told: str, checkpoint: Path, tmp_path: Path) -> None:
     lines = compare("sm100", checkpoint, tmp_path / "decisions", **given)
     assert lines and lines[0].startswith("autotune: out_of_scope ("), lines
     assert told in lines[0]
+
+
+def test_adapters_are_lora(checkpoint: Path, tmp_path: Path) -> None:
+    put_decision(tmp_path / "decisions", backend="flashinfer_cutlass")
+    given: dict[str, Any] = {"quantization": "modelopt_fp4", "lora_paths": ["one=/nowhere"]}
+    (line,) = compare("sm100", checkpoint, tmp_path / "decisions", **given)
+    assert line.startswith("autotune: out_of_scope (") and "enable_lora=true" in line
 
 
 @pytest.mark.parametrize("told", OTHER_LAUNCHES)

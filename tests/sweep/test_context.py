@@ -280,7 +280,6 @@ def test_without_arch_the_machine_says_it(tmp_path: Path, gpus: FakeSmi, install
     assert (context.key.arch, context.problems) == ("sm103", ())
 
 
-@pytest.mark.xfail(reason="on device auto, a plan for a GPU is printed as one for the processor")
 def test_a_plan_for_a_gpu_is_one_for_a_gpu(tmp_path: Path) -> None:
     context = context_of(tmp_path, engine='name = "sglang"\ndevice = "auto"\narch = "sm100"')
     assert context.problems and context.device == "cuda"

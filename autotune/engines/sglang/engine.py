@@ -27,10 +27,14 @@ _MEGAMOE = "megamoe"
 _ANSWER_TIMEOUT_S = 30.0
 _FLUSH_TRIES = 5
 _FLUSH_PAUSE_S = 1.0
+# SGLang finds these out by itself, and has no such choice on the command line.
+_FOUND_OUT = frozenset({"none", "minimax_m3_nvfp4"})
+_NAME = re.compile(r"\w{1,64}", re.ASCII)
 # Flags that follow from other keys of the config: given twice, the run's records would be wrong.
 _RESERVED = {
     "--attention-data-parallel-size": "parallel.attention_dp",
     "--attn-dp-size": "parallel.attention_dp",
+    "--config": "nothing: what the file says belongs into this config",
     "--data-parallel-size": "parallel.dp",
     "--deepep-mode": "parallel.a2a_mode",
     "--deepep-v2-mode": "parallel.a2a_mode",
@@ -88,8 +92,6 @@ class SGLangEngine:
         if reserved is not None:
             return Support(False, reserved)
         given = config.parallel
-        if given.dp > 1 and given.attention_dp > 1:
-            return Support(False, "SGLang takes replicas (dp) or attention_dp above 1, not both")
         spanned = effective_ep(
             read_catalog(), a2a_backend=given.a2a_backend, ep=given.ep, tp=given.tp
         )
@@ -99,9 +101,9 @@ class SGLangEngine:
                 f"SGLang raises ep to {spanned} with a2a_backend {given.a2a_backend}: set "
                 f"parallel.ep = {spanned}",
             )
-        groups = _attention_groups(config)
-        if groups is not None:
-            return Support(False, groups)
+        sizes = _sizes(config)
+        if sizes is not None:
+            return Support(False, sizes)
         if candidate.backend in config.engine.extra_backends:
             return Support(True)
         reason = refusal(
@@ -133,15 +135,15 @@ class SGLangEngine:
         # A name of its own: a server that somebody left behind on the port isn't taken for ours.
         argv += ["--model-path", str(site.model_folder), "--served-model-name", name]
         argv += ["--host", "127.0.0.1", "--port", str(site.port), "--device", site.device]
-        if config.model.quantization != "none":
+        if config.model.quantization not in _FOUND_OUT:
             argv += ["--quantization", config.model.quantization]
         if config.engine.dtype != "auto":
             argv += ["--dtype", config.engine.dtype]
         argv += _parallel(config)
         argv += ["--moe-runner-backend", candidate.backend]
-        # Each attention group may have to hold all requests: which one gets the next is its
-        # dispatcher's choice.
-        running = site.max_concurrency * config.parallel.attention_dp * config.parallel.dp
+        # Shared out over the attention groups, each of which may have to hold all requests: which
+        # one gets the next is the dispatcher's choice.
+        running = site.max_concurrency * config.parallel.attention_dp
         argv += ["--max-running-requests", str(running)]
         argv += ["--cuda-graph-max-bs-decode", str(site.max_concurrency)]
         if nodes > 1 and site.coordinator is not None:
@@ -161,9 +163,9 @@ class SGLangEngine:
         """What ``/server_info`` says, in older releases ``/get_server_info``, else the log."""
         for path in ("/server_info", "/get_server_info"):
             information = await _get_json(base_url + path)
-            if information is not None:
+            if information is not None and "moe_runner_backend" in information:
                 return _backend_in(information)
-        told = re.findall(r"moe_runner_backend='(\w{1,64})'", log)
+        told = re.findall(r"moe_runner_backend='(\w{1,64})'", log, re.ASCII)
         # The log shows the arguments as they were given: `auto` there says nothing.
         return told[-1] if told and told[-1] != AUTO else None
 
@@ -196,9 +198,16 @@ class SGLangEngine:
         return read_failure(log)
 
 
-def _attention_groups(config: SweepConfig) -> str | None:
-    """Why the all-to-all backend can't run with this many attention groups, if it can't."""
+def _sizes(config: SweepConfig) -> str | None:
+    """Why SGLang refuses these sizes whatever the backend, if it does."""
     given = config.parallel
+    if given.dp > 1 and given.attention_dp > 1:
+        return "SGLang takes replicas (dp) or attention_dp above 1, not both"
+    if given.dp > 1 and given.nodes > 1:
+        return "SGLang's replicas (dp) don't span nodes: sweep one replica"
+    for name, size in (("attention_dp", given.attention_dp), ("nodes", given.nodes)):
+        if given.tp % size:
+            return f"parallel.tp = {given.tp} can't be divided by parallel.{name} = {size}"
     row = read_catalog().a2a.get(given.a2a_backend)
     needed = row.attention_dp if row is not None else None
     wrong = {"tp": given.attention_dp != given.tp, "at least 2": given.attention_dp < 2}
@@ -265,7 +274,7 @@ def _reserved(arguments: Sequence[str]) -> str | None:
 
 def _backend_in(information: dict[str, Any]) -> str | None:
     backend = information.get("moe_runner_backend")
-    if not isinstance(backend, str):
+    if not isinstance(backend, str) or not _NAME.fullmatch(backend):
         return None
     # SGLang turns this name into `auto` and an all-to-all backend.
     megamoe = information.get("moe_a2a_backend") == _MEGAMOE
@@ -278,7 +287,7 @@ async def _get_json(url: str) -> dict[str, Any] | None:
             if response.status != 200:
                 return None
             body: Any = await response.json(content_type=None)
-    except (aiohttp.ClientError, TimeoutError, ValueError):
+    except (aiohttp.ClientError, TimeoutError, ValueError, RecursionError):
         return None
     return body if isinstance(body, dict) else None
 

@@ -157,7 +157,7 @@ def test_a_plain_command_is_exact(tmp_path: Path) -> None:
     [
         ("tp = 4", "--tp-size 4", 8),
         ("tp = 4\nep = 4", "--tp-size 4 --ep-size 4", 8),
-        ("tp = 2\ndp = 3", "--tp-size 2 --dp-size 3", 24),
+        ("tp = 2\ndp = 3", "--tp-size 2 --dp-size 3", 8),
         ("tp = 4\nattention_dp = 2", "--tp-size 4 --dp-size 2 --enable-dp-attention", 16),
         (
             'tp = 4\nep = 4\na2a_backend = "deepep"',
@@ -479,7 +479,6 @@ def test_other_flags_are_let_through(flag: str) -> None:
     assert support("auto", engine=f'arguments = ["{flag}", "1"]') == Support(True)
 
 
-@pytest.mark.xfail(reason="--config is let through: what its file sets is neither refused nor told")
 def test_a_file_of_arguments_is_refused() -> None:
     """SGLang merges the file before the command line, so that it may set what is reserved."""
     assert not support("auto", engine='arguments = ["--config", "server.yaml"]').ok
@@ -591,12 +590,7 @@ GARBLED = {
     "HTTP 500": answering(INFORMATION, status=500),
     "redirects": redirect_forever,
     "cut off": hang_up,
-    "deep nesting": pytest.param(
-        answering("[" * 200_000),
-        marks=pytest.mark.xfail(
-            raises=RecursionError, reason="RecursionError leaves resolved_backend, ending the sweep"
-        ),
-    ),
+    "deep nesting": answering("[" * 200_000),
 }
 
 
@@ -609,7 +603,6 @@ def test_an_answer_that_says_nothing_leaves_it_to_the_log(answer: Handler) -> No
     assert resolved(routes, log=CONNECTED_LOG) == "triton"
 
 
-@pytest.mark.xfail(reason="the log isn't asked where the answer lacks the key")
 def test_an_answer_without_the_key_leaves_it_to_the_log() -> None:
     assert resolved({"/server_info": answering({"version": "1"})}, log=CONNECTED_LOG) == "triton"
 
