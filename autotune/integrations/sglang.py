@@ -12,9 +12,7 @@ milder would be lost.
 import logging
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
-
-import msgspec
+from typing import Any, NamedTuple, NoReturn
 
 from autotune.decisions import Store, one_line
 from autotune.decisions.request import AUTO
@@ -63,8 +61,7 @@ class AutotunePlugin:
         """Keep the environment as it is now: SGLang sets variables of its own later."""
         self._environ = dict(environ)
         self._strict = switched_on(environ, STRICT_VARIABLE)
-        self._answers: dict[bytes, StartUp] = {}
-        self._decided: tuple[Launch, StartUp] | None = None
+        self._asked: _Asked | None = None
         self._asking_others = False
 
     def measured_moe_backend(self, server_args: Any, hf_config: Any) -> dict[str, str]:
@@ -75,11 +72,10 @@ class AutotunePlugin:
         """
         if self._asking_others:
             return {}
-        self._decided = None
+        if self._asked is not None and self._asked.server_args is server_args:
+            return self._asked.declared  # Another plugin asks the rules as well.
         try:
-            declared = self._declared_by_others(server_args, hf_config)
-            launch = read_launch(server_args, hf_config, declared=declared, environ=self._environ)
-            answer = self._answer(launch)
+            launch, answer = self._answer(server_args, hf_config)
         except Exception as error:
             # Whatever is wrong with us must not keep a server from starting.
             problem = one_line(f"{type(error).__name__}: {error}")
@@ -87,11 +83,12 @@ class AutotunePlugin:
             if self._strict and self._would_steer(server_args):
                 self._refuse(problem)
             return {}
-        self._decided = (launch, answer)
+        declared = {} if answer.backend is None else {FIELD: answer.backend}
+        self._asked = _Asked(server_args, launch, answer, declared)
         self._tell(_line(launch, answer))
         if answer.refusal is not None:
             self._refuse(answer.refusal)
-        return {} if answer.backend is None else {FIELD: answer.backend}
+        return declared
 
     def check_outcome(self, server_args: Any, previous: Callable[[Any], None]) -> None:
         """Tell where SGLang's later steps left what was decided, or chose what can't run.
@@ -104,10 +101,10 @@ class AutotunePlugin:
                 or runs under other circumstances than it was chosen for.
         """
         previous(server_args)
-        if self._decided is None:
+        asked, self._asked = self._asked, None
+        if asked is None or asked.server_args is not server_args:
             return
-        launch, answer = self._decided
-        self._decided = None
+        launch, answer = asked.launch, asked.answer
         try:
             problem = _problem_of_outcome(server_args, launch, answer)
         except Exception as error:
@@ -118,16 +115,41 @@ class AutotunePlugin:
         if self._strict and answer.backend is not None:
             self._refuse(problem)
 
-    def _answer(self, launch: Launch) -> StartUp:
-        key = msgspec.json.encode(launch.request, order="sorted")
-        if key not in self._answers:
-            self._answers[key] = start_up(
-                launch.request,
-                Store.from_environment(self._environ),
-                strict=self._strict,
-                objection=lambda backend: _objection(backend, launch),
+    def _answer(self, server_args: Any, hf_config: Any) -> tuple[Launch, StartUp]:
+        declared = self._declared_by_others(server_args, hf_config)
+        launch = read_launch(server_args, hf_config, declared=declared, environ=self._environ)
+
+        def objection(backend: str) -> str | None:
+            return _objection(backend, launch) or self._objection_of_rules(
+                server_args, hf_config, backend, unnamed=declared
             )
-        return self._answers[key]
+
+        store = Store.from_environment(self._environ)
+        return launch, start_up(launch.request, store, strict=self._strict, objection=objection)
+
+    def _objection_of_rules(
+        self, server_args: Any, hf_config: Any, backend: str, *, unnamed: Declarations
+    ) -> str | None:
+        """What SGLang's rules for the model say where the backend is named.
+
+        They are asked while it reads auto, so that their own checks of it wouldn't run for ours.
+        """
+        named = (f"{type(self).__qualname__}.trial", {FIELD: backend})
+        server_args._resolved_overrides.append(named)
+        try:
+            declared = self._declared_by_others(server_args, hf_config)
+        except Exception as error:
+            return f"SGLang's rules for the model refuse it: {error}"
+        finally:
+            server_args._resolved_overrides.remove(named)
+        changed = sorted(_beside(declared) ^ _beside(unnamed))
+        if changed:
+            names = ", ".join(dict.fromkeys(name for name, _ in changed))
+            return (
+                f"SGLang's rules for the model set {names} otherwise where it is named: start with "
+                f"--moe-runner-backend {backend}"
+            )
+        return None
 
     def _declared_by_others(self, server_args: Any, hf_config: Any) -> Declarations:
         """Ask SGLang's rules for the model what they declare; they are pure by its contract.
@@ -165,12 +187,27 @@ class AutotunePlugin:
         )
 
 
+class _Asked(NamedTuple):
+    """What was answered for these arguments; kept until SGLang has resolved them."""
+
+    server_args: Any
+    launch: Launch
+    answer: StartUp
+    declared: dict[str, str]
+
+
+def _beside(declared: Declarations) -> set[tuple[str, str]]:
+    """The values that rules declare beside the backend, the last of each counting."""
+    values = {name: value for _, fields in declared for name, value in fields.items()}
+    return {(name, repr(value)) for name, value in values.items() if name != FIELD}
+
+
 def _line(launch: Launch, answer: StartUp) -> str:
     if answer.backend is None or launch.own_choice is None:
         return answer.line
     if launch.own_choice == answer.backend:
-        return f"{answer.line}; SGLang's own rule {launch.own_rule} says the same"
-    return f"{answer.line}; in place of {launch.own_choice} (SGLang's own rule {launch.own_rule})"
+        return f"{answer.line}; the rule {launch.own_rule} says the same"
+    return f"{answer.line}; in place of {launch.own_choice} (the rule {launch.own_rule})"
 
 
 def _objection(backend: str, launch: Launch) -> str | None:
@@ -195,6 +232,7 @@ def _cannot_run(backend: str, launch: Launch) -> str | None:
         tp=asked.tp or 1,
         ep=asked.ep or 1,
         engine_version=asked.engine_version,
+        settings=asked.engine_settings,
     )
 
 

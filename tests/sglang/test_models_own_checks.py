@@ -98,7 +98,6 @@ def test_the_case_is_real(tmp_path: Path) -> None:
     assert named.error is not None and "W4A16_NVFP4 MoE layers require" in named.error
 
 
-@pytest.mark.xfail(reason="the model's own check of a named backend never sees the decision's")
 def test_w4a16_experts(tmp_path: Path) -> None:
     """The key says modelopt_mixed for these and for other checkpoints of the same model alike."""
     checkpoint = make_checkpoint(tmp_path / "checkpoint", "qwen3-moe", quantization_config=W4A16)
@@ -113,7 +112,6 @@ def test_w4a16_experts(tmp_path: Path) -> None:
     assert ours.backend != "flashinfer_trtllm", lines
 
 
-@pytest.mark.xfail(reason="the model's own check of a named backend never sees the decision's")
 def test_remapped_experts(tmp_path: Path) -> None:
     """init_expert_location, like EPLB, remaps experts; it is no part of the scope either."""
     checkpoint = tmp_path / "checkpoint"

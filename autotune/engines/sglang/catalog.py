@@ -5,7 +5,7 @@ The table is ``catalog/sglang.toml``; `autotune.engines.sglang.source` and the t
 combination is worth a try. Standard library and msgspec only: a server's start-up imports this.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import msgspec
 
@@ -64,9 +64,11 @@ def refusal(
     tp: int,
     ep: int,
     engine_version: str | None,
+    settings: Collection[str] | None = None,
 ) -> str | None:
     """Return one sentence that says why the combination can't work, ``None`` if none is known.
 
+    ``settings`` names the server arguments that aren't at their default, if that is known.
     ``auto`` is never refused for its own sake. Only what the table claims for
     ``engine_version`` counts; without a version, that is the latest release read.
     """
@@ -80,6 +82,15 @@ def refusal(
     exchange = catalog.a2a.get(alias or a2a_backend)
     if exchange is None:
         return f"{a2a_backend} is no all-to-all backend of SGLang {_span(catalog)}"
+    needed = runner.needs_setting if runner is not None else None
+    if (
+        runner is not None
+        and needed is not None
+        and settings is not None
+        and needed not in settings
+    ):
+        said = f"{backend} needs --{needed.replace('_', '-')}"
+        return _cited(catalog, said, runner.source, engine_version)
     case = _Case(
         backend=backend,
         quantization=quantization,

@@ -116,6 +116,7 @@ class SGLangEngine:
             tp=given.tp,
             ep=given.ep,
             engine_version=self.version(),
+            settings=settings_in((*config.engine.arguments, *candidate.arguments)),
         )
         return Support(True) if reason is None else Support(False, reason)
 

@@ -13,6 +13,7 @@ _SETTINGS: dict[str, bool | int | str | None] = {
     "disaggregation_mode": "null",
     "disable_shared_experts_fusion": False,
     "dwdp_size": 1,
+    "elastic_ep_backend": None,
     "enable_deterministic_inference": False,
     "enable_eplb": False,
     "enable_lora": False,
@@ -24,13 +25,14 @@ _SETTINGS: dict[str, bool | int | str | None] = {
     "enforce_shared_experts_fusion": False,
     "ep_num_redundant_experts": 0,
     "flashinfer_mxfp4_moe_precision": "default",
+    "init_expert_location": "trivial",
     "kt_weight_path": None,
     "moe_dp_size": 1,
     "nnodes": 1,
     "pp_size": 1,
     "speculative_algorithm": None,
 }
-_SHORTEST_WORD = 2
+_SHORTEST_FLAG = len("--pp")
 _ALIASES = {
     "--lora-paths": "enable_lora",
     "--moe-data-parallel-size": "moe_dp_size",
@@ -51,21 +53,19 @@ def settings_in(arguments: Sequence[str]) -> dict[str, str]:
             value = "true"
         elif not equals:
             value = arguments[position + 1] if position + 1 < len(arguments) else ""
-        found[name] = value
+        found[name] = _plain(value, _SETTINGS[name])
     return {name: value for name, value in found.items() if value != _told(_SETTINGS[name])}
 
 
 def _name(flag: str) -> str | None:
     """The field that a flag sets, if it is one of ours; argparse takes a flag's beginning too."""
-    if flag in _ALIASES:
-        return _ALIASES[flag]
-    word = flag.removeprefix("--").replace("-", "_")
-    if not flag.startswith("--") or len(word) < _SHORTEST_WORD:
+    flags = {f"--{name.replace('_', '-')}": name for name in _SETTINGS} | _ALIASES
+    if flag in flags:
+        return flags[flag]
+    if not flag.startswith("--") or len(flag) < _SHORTEST_FLAG:
         return None
-    if word in _SETTINGS:
-        return word
-    begun = [name for name in _SETTINGS if name.startswith(word)]
-    return begun[0] if len(begun) == 1 else None
+    begun = {name for whole, name in flags.items() if whole.startswith(flag)}
+    return begun.pop() if len(begun) == 1 else None
 
 
 def settings_of(server_args: object) -> dict[str, str]:
@@ -78,6 +78,16 @@ def settings_of(server_args: object) -> dict[str, str]:
     if getattr(server_args, "lora_paths", None):
         found["enable_lora"] = "true"
     return found
+
+
+def _plain(value: str, default: object) -> str:
+    """A number as the server writes it: 2 for 02."""
+    if isinstance(default, int) and not isinstance(default, bool):
+        try:
+            return str(int(value))
+        except ValueError:
+            return value
+    return value
 
 
 def _told(value: object) -> str:
