@@ -51,17 +51,19 @@ _KERNEL_LIBRARIES = (
 )
 # Variables that steer kernels: a backend measured under one setting isn't measured under another.
 _KERNEL_VARIABLE = re.compile(
-    r"(SGLANG|SGL|VLLM|FLASHINFER|TRTLLM|TLLM|NCCL|NVSHMEM|CUDA|CUBLAS|CUTLASS|TRITON|TORCH|PYTORCH"
+    r"USE_TRITON_W8A8_FP8_KERNEL|CK_MOE|(SGLANG|SGL|VLLM|FLASHINFER|TRTLLM|TLLM|NCCL|NVSHMEM|CUDA|CUBLAS|CUTLASS|CUTE_DSL|TILELANG|TORCHINDUCTOR|TRITON|TORCH|PYTORCH"
     r"|OMP|MKL|OPENBLAS|GOMP|KMP|HIP|AITER|DEEPEP|DEEP|DG)_[A-Z0-9_]+"
 )
-_SECRET = re.compile(r"TOKEN$|SECRET|PASSW|CREDENTIAL|API_?KEY|PRIVATE|_KEY$", re.I)
+_SECRET = re.compile(r"(?<!PER_)TOKEN$|SECRET|PASSW|CREDENTIAL|API_?KEY|PRIVATE|_KEY$", re.I)
 # Of those, the ones that say where files are, what is logged, who runs or which release an image
 # holds, not how kernels run. SGLang's import sets DG_JIT_USE_NVRTC, from a variable of its own.
 _PLACE = re.compile(
     r"_(HOME|PATH|DIR|CACHE|CACHE_DIR|ROOT|BASE|FOLDER|URL|HOST|ADDR|PORT|PREFIX|PLUGINS|RUN_ID)$"
     r"|_LOG(GING|S)?(_|$)|_DEBUG(_|$)|_HEALTH_|_WATCHDOG|_VERSION(_CHECK)?$"
-    r"|^CUDA_(VISIBLE_DEVICES|DEVICE_ORDER)$|^DG_JIT_USE_NVRTC$"
+    r"|^(CUDA|HIP)_(VISIBLE_DEVICES|DEVICE_ORDER)$|^DG_JIT_USE_NVRTC$"
 )
+# A place after all that steers: the tile sizes of the Triton MoE kernels lie there.
+_STEERING_PLACES = frozenset({"SGLANG_MOE_CONFIG_DIR"})
 _GPU_QUERY = ("name", "compute_cap", "driver_version", "memory.total", "clocks.max.sm")
 _QUERY_TIMEOUT_S = 20.0
 
@@ -98,7 +100,7 @@ def read_environment(environ: Mapping[str, str]) -> Environment:
         python_version=platform.python_version(),
         system=f"{platform.system()} {platform.release()}",
         machine=platform.machine(),
-        processor=_processor_name(),
+        processor=processor_name(),
         cores=usable_cores(),
         memory_gib=round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         gpus=read_gpus(),
@@ -126,7 +128,9 @@ def kernel_variables(environ: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in sorted(environ.items())
-        if _KERNEL_VARIABLE.fullmatch(name) and not looks_secret(name) and not _PLACE.search(name)
+        if _KERNEL_VARIABLE.fullmatch(name)
+        and not looks_secret(name)
+        and (name in _STEERING_PLACES or not _PLACE.search(name))
     }
 
 
@@ -167,7 +171,8 @@ def read_gpus() -> tuple[Gpu, ...]:
     )
 
 
-def _processor_name() -> str:
+def processor_name() -> str:
+    """The processor's name as the system tells it."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:

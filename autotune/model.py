@@ -16,6 +16,7 @@ from autotune.errors import InputError, UsageError
 # `intermediate_size` is the dense width where a separate expert width is given.
 _EXPERT_WIDTH = ("moe_intermediate_size", "expert_ffn_hidden_size", "intermediate_size")
 _EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
+_SHORT_DTYPES = {"half": "float16", "float": "float32"}
 _TOP_K = ("num_experts_per_tok", "num_experts_per_token", "moe_topk", "moe_top_k", "moe_k")
 
 
@@ -52,6 +53,11 @@ def read_model(folder: Path) -> ModelFacts:
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not valid JSON: {error}") from None
     return facts_from_config(data, where=str(path))
+
+
+def full_dtype(name: str) -> str:
+    """Return a dtype's full name where engines take a short one: ``float16`` for ``half``."""
+    return _SHORT_DTYPES.get(name, name)
 
 
 def facts_from_config(data: Any, *, where: str) -> ModelFacts:

@@ -30,7 +30,8 @@ def sweep(
     dry_run: Annotated[
         bool,
         typer.Option(
-            "--dry-run", help="Print the schedule and the exact commands; launch nothing."
+            "--dry-run",
+            help="Print the schedule, the exact commands and their environment; launch nothing.",
         ),
     ] = False,
     into: Into = None,
@@ -39,7 +40,8 @@ def sweep(
     """Launch a server per candidate backend, check its answers, load it, and decide.
 
     Run it again after an interruption, whatever caused it: what was measured is kept. Exits with
-    0 if a decision was written, with 3 if it stays open.
+    0 if a decision was written, with 2 if nothing can be launched here (with --dry-run after the
+    plan was printed), with 3 if it stays open.
     """
     from autotune.config import read_config
     from autotune.records.folder import RunFolder

@@ -139,7 +139,13 @@ def _check_launch(config: SweepConfig) -> None:
     if engine.coordinator is not None:
         address = _ADDRESS.fullmatch(engine.coordinator)
         if address is None or not 1 <= int(address[2]) <= _LARGEST_PORT:
-            raise ConfigError(f"engine.coordinator: {engine.coordinator!r} isn't host:port")
+            raise ConfigError(
+                f"engine.coordinator: {engine.coordinator!r} isn't host:port, e.g. 10.0.0.1:20000"
+            )
+        if config.parallel.nodes == 1:
+            raise ConfigError(
+                "engine.coordinator: one node meets nobody: set parallel.nodes, or remove it"
+            )
     if config.parallel.nodes > 1 and not engine.launch_prefix:
         raise ConfigError(
             f"parallel.nodes: {config.parallel.nodes} nodes need an engine.launch_prefix that "

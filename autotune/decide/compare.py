@@ -72,12 +72,14 @@ def compare(
     fit = fit_blocks(scores)
     worst = _worst_ratios(contenders, rounds, run)
     leader = _leader(fit, worst, rule)
+    twins = _twins((*contenders, *unmeasured), leader, run)
     below_floor = frozenset(
         name
         for name in scores
-        if worst[name] < rule.floor <= worst[leader] and fit.means[name] > fit.means[leader]
+        if worst[name] < rule.floor <= worst[leader]
+        and fit.means[name] > fit.means[leader]
+        and name not in twins
     )
-    twins = _twins(contenders, leader, run)
     bounds = {
         name: difference_bounds(
             fit, leader, name, alpha=rule.alpha, comparisons=len(run.candidates) - 1
@@ -85,7 +87,9 @@ def compare(
         for name in scores
         if name != leader and name not in below_floor and name not in twins
     }
-    doubt = _doubt(unmeasured, bounds, run, rounds=len(rounds), twins=len(twins))
+    missing = [admission for admission in unmeasured if admission.candidate not in twins]
+    measured_twins = twins & scores.keys()
+    doubt = _doubt(missing, bounds, run, rounds=len(rounds), twins=len(twins))
     outcome = _outcome(bounds, rule) if doubt is None else "open"
     return Comparison(
         contenders=tuple(scores),
@@ -93,12 +97,12 @@ def compare(
         fit=fit,
         worst_ratio=worst,
         below_floor=below_floor,
-        twins=twins,
+        twins=measured_twins,
         bounds=bounds,
         leader=leader,
         # The leader under its other name: nothing changes for those who have it already.
         choice=run.incumbent
-        if run.incumbent is not None and run.incumbent in twins
+        if run.incumbent is not None and run.incumbent in measured_twins
         else _choice(leader, outcome, bounds, run, worst=worst),
         outcome=outcome,
         doubt=doubt or (wording.not_separated(bounds, rule) if outcome == "open" else None),

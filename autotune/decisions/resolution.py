@@ -13,6 +13,7 @@ Status = Literal[
 ]
 
 LINE_LIMIT = 500
+ACCEPTED = "accepted: "
 _DESCRIPTION_LIMIT = 2000
 _MOST_WARNINGS = 20
 
@@ -82,7 +83,7 @@ def describe(resolution: Resolution) -> str:
         f"warning: {warning}"
         for warning in resolution.warnings
         # What was accepted stands in the reason already.
-        if warning.removeprefix("accepted: ") not in resolution.reason
+        if not warning.startswith(ACCEPTED)
     )
     return one_line("; ".join(parts), limit=_DESCRIPTION_LIMIT)
 

@@ -9,7 +9,7 @@ import msgspec
 
 from autotune.decisions.freshness import freshness, utc_day
 from autotune.decisions.request import ResolveRequest
-from autotune.decisions.resolution import Resolution, Status, answer
+from autotune.decisions.resolution import ACCEPTED, Resolution, Status, answer
 from autotune.decisions.schema import DecisionKey, Entry
 from autotune.decisions.scope import Finding, Kind, compare, serves
 from autotune.decisions.store import Broken, Found, Store
@@ -132,7 +132,7 @@ def _matched(
     accepted = _acceptance(match.entry)
     mismatches = match.of("soft")
     unrecorded, assumed = match.of("unrecorded"), match.of("assumed")
-    warnings = [f"accepted: {sentence}" for sentence in accepted] + mismatches + match.of("note")
+    warnings = [f"{ACCEPTED}{sentence}" for sentence in accepted] + mismatches + match.of("note")
     if unrecorded:
         warnings.append(f"not recorded in the decision: {', '.join(unrecorded)}")
     if assumed:

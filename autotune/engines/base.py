@@ -13,6 +13,10 @@ from autotune.config.schema import SweepConfig
 from autotune.model import ModelFacts
 from autotune.records.schema import Candidate, LaunchStatus
 
+# How much of a log's end is read: enough for the tracebacks of every rank of a node, of which the
+# first one tells and the others follow.
+LOG_BYTES = 4 * 2**20
+
 
 class Support(msgspec.Struct, frozen=True):
     """Whether a candidate can run here; ``reason`` is one sentence, empty when ``ok``."""
@@ -40,16 +44,18 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 class LaunchSite(msgspec.Struct, frozen=True, kw_only=True):
     """Where a launch takes place.
 
-    ``model_folder`` is the checkpoint (a folder, or the hub's name for it where the config gives
-    one), ``scratch`` a folder that the launch may write to, ``compiled`` one for compiled kernels
-    that all launches of a sweep share, and ``tuned`` one for what kernels were tuned to, which is
-    this launch's own unless the config shares it. ``coordinator`` is where the nodes meet
-    (``host:port``), if there are several. ``device`` is what the engine was told to run on,
-    ``max_concurrency`` and ``max_tokens`` the most requests in flight and the most tokens (prompt
-    and answer) that one of them may hold.
+    ``model`` is what the server is told to serve (a folder, or the hub's name for it where the
+    config gives one), ``checkpoint`` the folder in which it lies, if it is here, ``scratch`` a
+    folder that the launch may write to, ``compiled`` one for compiled kernels that all launches of
+    a sweep share, and ``tuned`` one for what kernels were tuned to, which is this launch's own
+    unless the config shares it. ``coordinator`` is where the nodes meet (``host:port``), if there
+    are several. ``device`` is what the engine was told to run on, ``max_concurrency`` and
+    ``max_tokens`` the most requests in flight and the most tokens (prompt and answer) that one of
+    them may hold.
     """
 
-    model_folder: Path | str
+    model: str
+    checkpoint: Path | None
     scratch: Path
     compiled: Path
     tuned: Path
@@ -61,11 +67,16 @@ class LaunchSite(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerTraits(msgspec.Struct, frozen=True, kw_only=True):
-    """What an engine's HTTP interface can do, and the default modes of its all-to-all backends."""
+    """What an engine's HTTP interface can do, and what else a sweep must know of the engine.
+
+    ``a2a_modes`` are the default modes of its all-to-all backends; ``tunes_kernels`` tells
+    whether kernels are tuned at start-up, so that two launches may run different ones.
+    """
 
     takes_token_ids: bool
     takes_ignore_eos: bool
     a2a_modes: dict[str, str] = {}
+    tunes_kernels: bool = False
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,7 +105,7 @@ class Engine(Protocol):
         ...
 
     def settings(self, config: SweepConfig) -> dict[str, str]:
-        """The settings among ``engine.arguments`` that change what the MoE layers run.
+        """What else of a launch, given in the config, changes what the MoE layers run.
 
         They are part of a decision's scope, under the names that the engine's plugin uses too.
         Defaults are left out; an engine without a plugin returns an empty one.

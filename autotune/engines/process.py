@@ -15,20 +15,20 @@ from types import TracebackType
 from typing import Self
 
 from autotune.engines import supervisor
-from autotune.engines.base import Command
+from autotune.engines.base import LOG_BYTES, Command
 from autotune.errors import EngineError
 
 # The supervisor ends the group within its own timeout; beyond that plus this, it is killed.
 _SUPERVISOR_SLACK_S = 10.0
-# Enough for the tracebacks of every rank of a node: the first one tells, the others follow from it.
-_TAIL_BYTES = 4 * 2**20
 
 
-def free_port() -> int:
-    """Return a TCP port on 127.0.0.1 that nobody listens on right now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def free_ports(count: int) -> tuple[int, ...]:
+    """Return different TCP ports that nobody listens on right now, on any address of ours."""
+    with contextlib.ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("", 0))
+        return tuple(int(probe.getsockname()[1]) for probe in probes)
 
 
 class ServerProcess:
@@ -67,7 +67,7 @@ class ServerProcess:
         """The last 4 MiB of the server's output."""
         with self._log_file.open("rb") as file:
             file.seek(0, os.SEEK_END)
-            file.seek(max(0, file.tell() - _TAIL_BYTES))
+            file.seek(max(0, file.tell() - LOG_BYTES))
             return file.read().decode("utf-8", errors="replace")
 
     def stop(self) -> None:

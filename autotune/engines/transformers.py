@@ -89,13 +89,14 @@ class TransformersEngine:
         """Make the candidate's checkpoint folder.
 
         Raises:
-            EngineError: the folder can't be written.
+            EngineError: the folder can't be written, or the checkpoint isn't here.
         """
-        folder = site.scratch / "model"
+        folder, checkpoint = site.scratch / "model", site.checkpoint
+        if checkpoint is None:
+            raise EngineError(f"{site.model}: this checkpoint isn't on this machine")
         try:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
-            checkpoint = Path(site.model_folder)
             for path in sorted(checkpoint.resolve().iterdir()):
                 if path.name != "config.json":
                     (folder / path.name).symlink_to(path)

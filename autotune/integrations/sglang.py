@@ -14,11 +14,13 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, NoReturn
 
-from autotune.decisions import Store, one_line
+from autotune.decisions import Entry, Store, one_line
 from autotune.decisions.request import AUTO
 from autotune.engines.sglang.catalog import read_catalog, refusal
+from autotune.engines.sglang.settings import settings_in
 from autotune.errors import AutotuneError
 from autotune.integrations.sglang_launch import FIELD, Declarations, Launch, read_launch
+from autotune.integrations.sglang_trial import objection_of_sglang, quiet
 from autotune.integrations.startup import (
     DISABLE_VARIABLE,
     STRICT_VARIABLE,
@@ -28,13 +30,12 @@ from autotune.integrations.startup import (
 )
 
 _LOGGER = logging.getLogger(__name__)
-# Where SGLang's rules per model log what they choose.
-_RULES_LOGGER = "sglang.srt.arg_groups"
 _MEGAMOE = "megamoe"
 
 
 def register() -> None:
     """Add our provider to SGLang's rules: the entry point, called in each of its processes."""
+    plugin = AutotunePlugin(os.environ)
     try:
         from sglang.srt.arg_groups.overrides import (
             model_config_of,  # noqa: F401
@@ -42,16 +43,17 @@ def register() -> None:
             resolving_view,  # noqa: F401
         )
         from sglang.srt.arg_groups.resolution_hooks import register_resolution_hook
-    except ImportError as error:
+
+        # First, since a release may lack it: nothing is applied that can't be checked afterwards.
+        register_resolution_hook("handle_a2a_moe")(plugin.check_outcome)
+    except (ImportError, ValueError) as error:
         _LOGGER.warning(
             "autotune: disabled: this release of SGLang lacks what decisions are applied through "
             "(%s); install sglang 0.5.20 or newer",
-            error,
+            one_line(str(error)),
         )
         return
-    plugin = AutotunePlugin(os.environ)
     register_model_override_predicate(lambda architecture: True)(plugin.measured_moe_backend)
-    register_resolution_hook("handle_a2a_moe")(plugin.check_outcome)
 
 
 class AutotunePlugin:
@@ -74,13 +76,15 @@ class AutotunePlugin:
             return {}
         if self._asked is not None and self._asked.server_args is server_args:
             return self._asked.declared  # Another plugin asks the rules as well.
+        if self._leave_alone(server_args, hf_config):
+            return {}
         try:
             launch, answer = self._answer(server_args, hf_config)
         except Exception as error:
             # Whatever is wrong with us must not keep a server from starting.
             problem = one_line(f"{type(error).__name__}: {error}")
             self._tell(f"autotune: invalid: {problem}; the engine's own default is kept")
-            if self._strict and self._would_steer(server_args):
+            if self._strict:
                 self._refuse(problem)
             return {}
         declared = {} if answer.backend is None else {FIELD: answer.backend}
@@ -116,40 +120,19 @@ class AutotunePlugin:
             self._refuse(problem)
 
     def _answer(self, server_args: Any, hf_config: Any) -> tuple[Launch, StartUp]:
-        declared = self._declared_by_others(server_args, hf_config)
+        def rules() -> Declarations:
+            return self._declared_by_others(server_args, hf_config)
+
+        declared = rules()
         launch = read_launch(server_args, hf_config, declared=declared, environ=self._environ)
 
-        def objection(backend: str) -> str | None:
-            return _objection(backend, launch) or self._objection_of_rules(
-                server_args, hf_config, backend, unnamed=declared
+        def objection(backend: str, entry: Entry) -> str | None:
+            return _objection(backend, entry, launch) or objection_of_sglang(
+                server_args, backend, unnamed=declared, rules=rules
             )
 
         store = Store.from_environment(self._environ)
         return launch, start_up(launch.request, store, strict=self._strict, objection=objection)
-
-    def _objection_of_rules(
-        self, server_args: Any, hf_config: Any, backend: str, *, unnamed: Declarations
-    ) -> str | None:
-        """What SGLang's rules for the model say where the backend is named.
-
-        They are asked while it reads auto, so that their own checks of it wouldn't run for ours.
-        """
-        named = (f"{type(self).__qualname__}.trial", {FIELD: backend})
-        server_args._resolved_overrides.append(named)
-        try:
-            declared = self._declared_by_others(server_args, hf_config)
-        except Exception as error:
-            return f"SGLang's rules for the model refuse it: {error}"
-        finally:
-            server_args._resolved_overrides.remove(named)
-        changed = sorted(_beside(declared) ^ _beside(unnamed))
-        if changed:
-            names = ", ".join(dict.fromkeys(name for name, _ in changed))
-            return (
-                f"SGLang's rules for the model set {names} otherwise where it is named: start with "
-                f"--moe-runner-backend {backend}"
-            )
-        return None
 
     def _declared_by_others(self, server_args: Any, hf_config: Any) -> Declarations:
         """Ask SGLang's rules for the model what they declare; they are pure by its contract.
@@ -159,23 +142,29 @@ class AutotunePlugin:
         """
         from sglang.srt.arg_groups.overrides import collect_model_override_declarations
 
-        rules = logging.getLogger(_RULES_LOGGER)
-        level = rules.level
         self._asking_others = True
-        # They log what they choose; SGLang has asked them before, so that it is in the log.
-        rules.setLevel(logging.CRITICAL)
         try:
-            declared: Declarations = collect_model_override_declarations(
-                hf_config.architectures[0], server_args, hf_config
-            )
+            with quiet():
+                declared: Declarations = collect_model_override_declarations(
+                    hf_config.architectures[0], server_args, hf_config
+                )
             return declared
         finally:
-            rules.setLevel(level)
             self._asking_others = False
 
-    def _would_steer(self, server_args: Any) -> bool:
-        asked = getattr(server_args, FIELD, AUTO)
-        return asked in (None, AUTO) and not switched_on(self._environ, DISABLE_VARIABLE)
+    def _leave_alone(self, server_args: Any, hf_config: Any) -> bool:
+        """Whether nothing may be decided: switched off, or the user named a backend."""
+        # The raw field: SGLang turns one explicit name into `auto` before its rules are asked.
+        named = getattr(server_args, FIELD, None) or AUTO
+        if switched_on(self._environ, DISABLE_VARIABLE):
+            status, why = "disabled", f"{DISABLE_VARIABLE} is set; the engine's own choice is kept"
+        elif named != AUTO:
+            status, why = "explicit", f"{named} was asked for and is kept"
+        else:
+            return False
+        (model, *_) = getattr(hf_config, "architectures", None) or ("an unnamed model",)
+        self._tell(one_line(f"autotune: {status} ({model}): {why}"))
+        return True
 
     def _tell(self, line: str) -> None:
         _LOGGER.warning("%s", line)
@@ -196,12 +185,6 @@ class _Asked(NamedTuple):
     declared: dict[str, str]
 
 
-def _beside(declared: Declarations) -> set[tuple[str, str]]:
-    """The values that rules declare beside the backend, the last of each counting."""
-    values = {name: value for _, fields in declared for name, value in fields.items()}
-    return {(name, repr(value)) for name, value in values.items() if name != FIELD}
-
-
 def _line(launch: Launch, answer: StartUp) -> str:
     if answer.backend is None or launch.own_choice is None:
         return answer.line
@@ -210,13 +193,20 @@ def _line(launch: Launch, answer: StartUp) -> str:
     return f"{answer.line}; in place of {launch.own_choice} (the rule {launch.own_rule})"
 
 
-def _objection(backend: str, launch: Launch) -> str | None:
+def _objection(backend: str, entry: Entry, launch: Launch) -> str | None:
     from sglang.srt.server_args import MOE_RUNNER_BACKEND_CHOICES
 
+    asked = launch.request
+    if asked.geometry is None:
+        return "the model's configuration doesn't tell the sizes of its MoE layers"
     if backend not in MOE_RUNNER_BACKEND_CHOICES:
-        return f"SGLang {launch.request.engine_version} knows no such backend"
+        return f"SGLang {asked.engine_version} knows no such backend"
     if backend == _MEGAMOE:
         return "it is an all-to-all backend by another name: start with --moe-a2a-backend megamoe"
+    given = asked.engine_settings or {}
+    for name, value in settings_in(entry.choice.arguments).items():
+        if given.get(name) != value:
+            return f"it was measured with {name}={value}, which this launch doesn't have"
     return _cannot_run(backend, launch)
 
 
@@ -242,13 +232,11 @@ def _problem_of_outcome(server_args: Any, launch: Launch, answer: StartUp) -> st
     outcome = resolved_view(server_args)
     runs, asked = str(outcome.moe_runner_backend), launch.request
     if answer.backend is None:
-        if asked.explicit is not None:
-            return None
         reason = _cannot_run(runs, launch)
         rule = f" ({launch.own_rule})" if launch.own_choice == runs else ""
         return reason and (
-            f"SGLang's own choice {runs}{rule} can't run here: {reason}; name a backend with "
-            "--moe-runner-backend"
+            f"SGLang's own choice {runs}{rule} can't run here: {reason}; start with other "
+            "arguments, e.g. another --moe-runner-backend"
         )
     if runs != answer.backend:
         return f"{answer.backend} was applied, and a later step of SGLang made it {runs}"

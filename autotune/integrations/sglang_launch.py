@@ -13,16 +13,20 @@ from typing import Any
 
 import msgspec
 
-from autotune.decisions import ResolveRequest, device_label
+from autotune.decisions import ResolveRequest
 from autotune.decisions.request import AUTO
 from autotune.engines.sglang.catalog import effective_ep, read_catalog
 from autotune.engines.sglang.settings import settings_of
-from autotune.environment import kernel_libraries, kernel_variables
-from autotune.integrations.startup import DISABLE_VARIABLE, switched_on
-from autotune.model import ModelFacts, facts_from_config, read_model
+from autotune.environment import (
+    kernel_libraries,
+    kernel_variables,
+    processor_name,
+    read_gpus,
+)
+from autotune.model import ModelFacts, facts_from_config, full_dtype, read_model
 
 FIELD = "moe_runner_backend"
-_DTYPES = {"half": "float16", "float": "float32"}
+_OTHER_VENDORS = ("is_hip", "is_npu", "is_xpu", "is_musa", "is_mps")
 _SM_FLAGS = {"is_sm90": "sm90", "is_sm100": "sm100", "is_sm110": "sm110", "is_sm120": "sm120"}
 
 Declarations = Sequence[tuple[str, Mapping[str, Any]]]
@@ -59,13 +63,13 @@ def read_launch(
     a2a_backend = str(given.get("moe_a2a_backend", None) or "none")
     a2a = catalog.a2a.get(a2a_backend)
     tp, dp, attention_dp = _sizes(given)
+    device = str(given.get("device", None) or "cuda")
     return Launch(
         request=ResolveRequest(
             model=facts.architecture,
             quantization=_quantization(given, model_config),
-            arch=arch_of_this_machine(str(given.get("device", "cuda"))),
-            # The raw field: SGLang turns one explicit name into `auto` before we are asked.
-            backend=str(getattr(server_args, FIELD, None) or AUTO),
+            arch=arch_of_this_machine(device),
+            backend=AUTO,
             geometry=facts.geometry,
             engine="sglang",
             engine_version=_version(),
@@ -81,11 +85,10 @@ def read_launch(
                 given, a2a.mode_argument if a2a else None, a2a.default_mode if a2a else None
             ),
             engine_settings=settings_of(server_args),
-            device_name=_device_name(),
+            device_name=_device_name(device),
             device_count=tp * dp,
             kernel_libraries=kernel_libraries(),
             kernel_environment=kernel_variables(environ),
-            disabled=switched_on(environ, DISABLE_VARIABLE),
             today=datetime.datetime.now(datetime.UTC).date(),
         ),
         **_own_choice(declared),
@@ -99,11 +102,14 @@ def arch_of_this_machine(device: str) -> str:
     from sglang.srt.runtime_context import get_platform
 
     facts = get_platform()
+    if any(getattr(facts, flag) for flag in _OTHER_VENDORS):
+        return "unknown"  # Their numbers mean other chips.
+    # First what SGLang reads without starting CUDA, which would spoil its forking.
+    if facts.device_sm:
+        return f"sm{facts.device_sm}"
     major, minor = facts.device_capability or (None, None)
     if major is not None:
         return f"sm{major}{minor}"
-    if facts.device_sm:
-        return f"sm{facts.device_sm}"
     named = [arch for flag, arch in _SM_FLAGS.items() if getattr(facts, flag)]
     return named[0] if named else "unknown"
 
@@ -125,8 +131,9 @@ class _Values:
 
 def _facts(given: _Values, hf_config: Any) -> ModelFacts:
     folder = Path(str(given.get("model_path", "")))
+    changed = str(given.get("json_model_override_args", None) or "{}") != "{}"
     # The file says what a sweep read; the object may have its keys renamed.
-    if (folder / "config.json").is_file():
+    if not changed and (folder / "config.json").is_file():
         return read_model(folder)
     return facts_from_config(hf_config.to_dict(), where="the model's configuration")
 
@@ -141,11 +148,11 @@ def _dtype(given: _Values, model_config: Any) -> str:
     named = str(given.get("dtype", None) or AUTO)
     if named == AUTO:
         named = str(model_config.dtype).removeprefix("torch.")
-    return _DTYPES.get(named, named)
+    return full_dtype(named)
 
 
 def _sizes(given: _Values) -> tuple[int, int, int]:
-    """Return tp (over pipeline stages too), replicas and attention groups."""
+    """Return tp, replicas and attention groups."""
     replicas, groups = int(given.get("dp_size", 1)), given.get("attn_dp_size", None)
     if groups is None:
         # Releases in which dp_size meant either.
@@ -175,7 +182,9 @@ def _version() -> str | None:
     return getattr(sglang, "__version__", None)
 
 
-def _device_name() -> str | None:
-    import torch
-
-    return device_label(torch.cuda.get_device_name(0)) if torch.cuda.is_available() else None
+def _device_name(device: str) -> str | None:
+    """The name that a sweep would record; asked of nvidia-smi, so that CUDA isn't started here."""
+    if device == "cpu":
+        return processor_name()
+    gpus = read_gpus()
+    return gpus[0].name if gpus else None

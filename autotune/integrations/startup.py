@@ -10,11 +10,12 @@ import msgspec
 from autotune.decisions.request import ResolveRequest
 from autotune.decisions.resolution import Resolution, describe, one_line
 from autotune.decisions.resolve import resolve
+from autotune.decisions.schema import Entry
 from autotune.decisions.store import Store
 
 DISABLE_VARIABLE = "AUTOTUNE_DISABLE"
 STRICT_VARIABLE = "AUTOTUNE_STRICT"
-_ON = frozenset({"1", "true", "yes", "on"})
+_OFF = frozenset({"", "0", "false", "no", "off"})
 
 
 class StartUp(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,8 +31,8 @@ class StartUp(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def switched_on(environ: Mapping[str, str], variable: str) -> bool:
-    """Whether a variable holds 1, true, yes or on."""
-    return environ.get(variable, "").strip().lower() in _ON
+    """Whether a variable is set, to anything but 0, false, no or off: a misspelt yes is a yes."""
+    return environ.get(variable, "").strip().lower() not in _OFF
 
 
 def start_up(
@@ -39,7 +40,7 @@ def start_up(
     store: Store,
     *,
     strict: bool,
-    objection: Callable[[str], str | None],
+    objection: Callable[[str, Entry], str | None],
 ) -> StartUp:
     """Resolve a request and say what the starting server does.
 
@@ -47,17 +48,19 @@ def start_up(
         request: the launch.
         store: where decision files are.
         strict: refuse what is broken, stale, or measured under known other circumstances.
-        objection: the engine's reason why a backend can't run in this launch, ``None`` if none.
+        objection: the engine's reason why an entry's backend can't run in this launch, ``None``
+            if there is none.
     """
     resolution = resolve(request, store)
-    if resolution.status == "applied" and resolution.backend is not None:
-        problem = objection(resolution.backend)
+    backend, entry = resolution.backend, resolution.entry
+    if resolution.status == "applied" and backend is not None and entry is not None:
+        problem = objection(backend, entry)
         if problem is not None:
             resolution = msgspec.structs.replace(
                 resolution,
                 status="invalid",
                 backend=None,
-                reason=one_line(f"the decision's {resolution.backend} can't be used: {problem}"),
+                reason=one_line(f"the decision's {backend} can't be used: {problem}"),
             )
     return StartUp(
         backend=resolution.backend if resolution.status == "applied" else None,

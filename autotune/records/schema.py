@@ -236,7 +236,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """What a run folder is about: all that a decision needs beside launches, points, probes.
 
     Written once, before anything is measured. ``source`` is where an imported table was
-    published.
+    published, ``checkpoint`` what was served (``owner/name@commit`` where it is of the hub).
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -253,6 +253,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     incumbent: str | None = None
     config_digest: str | None = None
     source: str | None = None
+    checkpoint: str | None = None
 
     def __post_init__(self) -> None:
         names = [check_name("candidate", candidate.name) for candidate in self.candidates]

@@ -14,18 +14,27 @@ from autotune.engines import synthetic
 from autotune.errors import InputError
 from autotune.model import ModelFacts, facts_from_config, read_model
 
+_WEIGHTS = frozenset({".safetensors", ".bin", ".gguf", ".pt", ".pth"})
+
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a checkpoint.
 
-    ``launched`` is what a server is told to serve: the folder, or the hub's name. ``folder`` is
+    ``served`` is what a server is told to serve: the folder, or the hub's name. ``folder`` is
     where it lies (or will, a synthetic one), ``None`` if it isn't here; ``problem`` says so.
+    ``revision`` is the hub's commit.
     """
 
     facts: ModelFacts
-    launched: Path | str
+    served: str
     folder: Path | None
+    revision: str | None = None
     problem: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What was served, and which commit of it: ``owner/name@commit``, or the folder."""
+        return f"{self.served}@{self.revision}" if self.revision else self.served
 
 
 def read_checkpoint(model: ModelConfig, *, made_in: Path) -> Checkpoint:
@@ -46,20 +55,28 @@ def read_checkpoint(model: ModelConfig, *, made_in: Path) -> Checkpoint:
         cached = try_to_load_from_cache(model.repository, "config.json")
     except ValueError as error:
         raise InputError(f"model.repository: {error}") from None
-    if isinstance(cached, str):
-        found = _in_folder(Path(cached).parent, read_model(Path(cached).parent))
-        return msgspec.structs.replace(found, launched=model.repository)
+    download = f"download it first, e.g. hf download {model.repository}"
+    if not isinstance(cached, str):
+        return Checkpoint(
+            facts=_facts_as_told(model),
+            served=model.repository,
+            folder=None,
+            problem=f"{model.repository} isn't on this machine: {download}",
+        )
+    folder = Path(cached).parent
+    # Whoever only asked for the configuration left no more than that here.
+    whole = any(path.suffix in _WEIGHTS for path in folder.iterdir())
     return Checkpoint(
-        facts=_facts_as_told(model),
-        launched=model.repository,
-        folder=None,
-        problem=f"{model.repository} isn't on this machine: download it first, e.g. "
-        f"hf download {model.repository}",
+        facts=read_model(folder),
+        served=model.repository,
+        folder=folder,
+        revision=folder.name,
+        problem=None if whole else f"{model.repository} is here without its weights: {download}",
     )
 
 
 def _in_folder(folder: Path, facts: ModelFacts) -> Checkpoint:
-    return Checkpoint(facts=facts, launched=folder, folder=folder)
+    return Checkpoint(facts=facts, served=str(folder.absolute()), folder=folder.absolute())
 
 
 def _facts_as_told(model: ModelConfig) -> ModelFacts:

@@ -28,10 +28,10 @@ from autotune.environment import (
 )
 from autotune.errors import ConfigError, EngineError, InputError
 from autotune.load.workload import read_prompts
-from autotune.model import ModelFacts
+from autotune.model import ModelFacts, full_dtype
 from autotune.records.folder import RunFolder
 from autotune.records.schema import Candidate
-from autotune.sweep.checkpoint import read_checkpoint
+from autotune.sweep.checkpoint import Checkpoint, read_checkpoint
 
 _BUILD_TIMEOUT_S = 600.0
 
@@ -39,7 +39,6 @@ _BUILD_TIMEOUT_S = 600.0
 class SweepContext(msgspec.Struct, frozen=True, kw_only=True):
     """A config with what was found out about it on this machine.
 
-    ``model_folder`` is what servers are told to serve, ``checkpoint`` where it lies, if it is here.
     ``problems`` are the reasons why nothing can be launched here, one sentence each: a plan can
     be made all the same.
     """
@@ -48,18 +47,18 @@ class SweepContext(msgspec.Struct, frozen=True, kw_only=True):
     folder: RunFolder
     engine: Engine
     model: ModelFacts
-    model_folder: Path | str
+    checkpoint: Checkpoint
     environment: Environment
     device: Literal["cpu", "cuda"]
     key: DecisionKey
     scope: Scope
-    checkpoint: Path | None
     problems: tuple[str, ...] = ()
 
     @property
     def tokenizer_file(self) -> Path | None:
         """The checkpoint's tokenizer.json, if it has one."""
-        path = self.checkpoint / "tokenizer.json" if self.checkpoint is not None else None
+        folder = self.checkpoint.folder
+        path = folder / "tokenizer.json" if folder is not None else None
         return path if path is not None and path.is_file() else None
 
     def site(
@@ -76,9 +75,8 @@ class SweepContext(msgspec.Struct, frozen=True, kw_only=True):
         if self.config.parallel.nodes > 1:
             coordinator = engine.coordinator or f"{socket.gethostname()}:{meeting_port}"
         return LaunchSite(
-            model_folder=self.model_folder
-            if isinstance(self.model_folder, str)
-            else self.model_folder.absolute(),
+            model=self.checkpoint.served,
+            checkpoint=self.checkpoint.folder,
             scratch=scratch,
             compiled=work / "compiled",
             tuned=work / "tuned"
@@ -128,7 +126,7 @@ def read_context(config: SweepConfig, folder: RunFolder) -> SweepContext:
         folder=folder,
         engine=engine,
         model=checkpoint.facts,
-        model_folder=checkpoint.launched,
+        checkpoint=checkpoint,
         environment=environment,
         device=platform.device,
         key=DecisionKey(
@@ -143,7 +141,6 @@ def read_context(config: SweepConfig, folder: RunFolder) -> SweepContext:
             environment=environment,
             device=platform.device,
         ),
-        checkpoint=checkpoint.folder,
         problems=tuple(problem for problem in problems if problem is not None),
     )
 
@@ -154,8 +151,8 @@ def build_model(context: SweepContext) -> None:
     Raises:
         EngineError: the checkpoint can't be made; the message holds the last lines of output.
     """
-    folder = context.model_folder
-    if context.config.model.synthetic is None or isinstance(folder, str) or folder.is_dir():
+    folder = context.checkpoint.folder
+    if context.config.model.synthetic is None or folder is None or folder.is_dir():
         return
     seed = str(context.config.model.seed)
     argv = [sys.executable, "-m", synthetic.__name__, str(folder), "--seed", seed]
@@ -206,9 +203,9 @@ class _Platform(msgspec.Struct, frozen=True, kw_only=True):
 def _platform(config: SweepConfig, environment: Environment) -> _Platform:
     """The device and its arch; the config's word for the arch where the GPU isn't here."""
     engine = config.engine
-    for_a_gpu = engine.arch is not None and not engine.arch.startswith("cpu-")
-    here = bool(environment.gpus) or for_a_gpu
-    if engine.device == "cpu" or (engine.device == "auto" and not here):
+    # An arch that is named says which of the two it is for.
+    on_gpu = not engine.arch.startswith("cpu-") if engine.arch else bool(environment.gpus)
+    if engine.device == "cpu" or (engine.device == "auto" and not on_gpu):
         device: Literal["cpu", "cuda"] = "cpu"
     else:
         device = "cuda"
@@ -261,6 +258,8 @@ def _scope(
     if dtype == "auto":
         # On GPUs, engines compute float32 checkpoints in a shorter type, by rules of their own.
         dtype = None if device == "cuda" and model.dtype == "float32" else model.dtype
+    elif dtype is not None:
+        dtype = full_dtype(dtype)
     steering = kernel_variables({**os.environ, **config.engine.environment})
     return Scope(
         engine=engine.name,

@@ -15,7 +15,7 @@ import msgspec
 from autotune.decisions.request import AUTO
 from autotune.decisions.resolution import one_line
 from autotune.engines.base import Command, Failure
-from autotune.engines.process import ServerProcess, free_port, tail
+from autotune.engines.process import ServerProcess, free_ports, tail
 from autotune.engines.readiness import NotReady, wait_until_ready
 from autotune.errors import EngineError
 from autotune.load.client import Endpoint
@@ -66,9 +66,9 @@ class Launch:
 
     async def _serve(self) -> LaunchRecord:
         context, candidate = self._context, self._candidate
-        port = free_port()
+        port, meeting_port = free_ports(2)
         site = context.site(
-            candidate, port=port, round_number=self._planned.round, meeting_port=free_port()
+            candidate, port=port, round_number=self._planned.round, meeting_port=meeting_port
         )
         command = context.engine.command(candidate, config=context.config, site=site)
         if not context.config.engine.share_kernel_tuning:
@@ -223,7 +223,9 @@ class Launch:
     def _failure(self, log: str, status: LaunchStatus, reason: str) -> Failure:
         return self._context.engine.read_failure(log) or Failure(status=status, reason=reason)
 
-    def _tuning(self) -> Literal["own", "shared"]:
+    def _tuning(self) -> Literal["own", "shared"] | None:
+        if not self._context.engine.traits.tunes_kernels:
+            return None
         return "shared" if self._context.config.engine.share_kernel_tuning else "own"
 
     def _point_record(self, concurrency: int, *, started_at: str) -> PointRecord:

@@ -127,6 +127,7 @@ def _begin(context: SweepContext) -> RunRecord:
         reference=config.reference,
         incumbent=config.incumbent,
         config_digest=config_digest(config),
+        checkpoint=context.checkpoint.name,
     )
     environment = msgspec.json.encode(context.environment, order="sorted")
     write_atomically(

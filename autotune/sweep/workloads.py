@@ -87,8 +87,8 @@ def _make_prompts(context: SweepContext, *, count: int, seed: int) -> list[Promp
         )
     if context.tokenizer_file is None:
         raise InputError(
-            f"{context.model_folder}: no tokenizer.json, which prompts of an exact length need "
-            f"with {context.engine.name}: add it, or name a file of prompts (load.prompts)"
+            f"{context.checkpoint.served}: no tokenizer.json, which prompts of an exact length "
+            f"need with {context.engine.name}: add it, or name a file of prompts (load.prompts)"
         )
     return random_text_prompts(
         count=count,

@@ -107,7 +107,12 @@ def test_an_architecture_is_a_name(name: str) -> None:
 
 @pytest.mark.parametrize("address", ["node-0:20000", "10.0.0.1:5", "head.cluster.local:65535"])
 def test_where_nodes_meet_is_host_and_port(address: str) -> None:
-    assert parse(engine=f'coordinator = "{address}"').engine.coordinator == address
+    engine = f'coordinator = "{address}"\nlaunch_prefix = ["srun"]'
+    assert parse(engine=engine, parallel="nodes = 2").engine.coordinator == address
+
+
+def test_one_node_meets_nobody() -> None:
+    refuse("engine.coordinator", "parallel.nodes", engine='coordinator = "host:5"')
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,8 @@ def make_site(folder: Path, *, port: int = 18000) -> LaunchSite:
         (model / "tokenizer.json").write_text("{}")
         (model / "model.safetensors").write_bytes(b"weights")
     return LaunchSite(
-        model_folder=model,
+        model=str(model),
+        checkpoint=model,
         scratch=folder / "scratch",
         compiled=folder / "compiled",
         tuned=folder / "tuned",
@@ -174,10 +175,10 @@ def check_command(engine: Engine, folder: Path) -> None:
 def check_prepare(engine: Engine, folder: Path) -> None:
     """Preparing may be done again and leaves the shared checkpoint as it is."""
     config, site = make_config(engine), make_site(folder)
-    before = snapshot(site.model_folder)
+    before = snapshot(site.checkpoint)
     for _ in range(2):
         engine.prepare(candidate_of(config), config=config, site=site)
-        assert snapshot(site.model_folder) == before
+        assert snapshot(site.checkpoint) == before
 
 
 def check_logs(engine: Engine) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.engines.base import Command
-from autotune.engines.process import free_port, tail
+from autotune.engines.process import free_ports, tail
 from autotune.errors import EngineError
 
 from .scripts import (
@@ -230,7 +230,7 @@ def test_the_server_dies_with_an_owner_that_is_killed(server: str, tmp_path: Pat
 
 
 def test_a_free_port_can_be_listened_on() -> None:
-    ports = {free_port() for _ in range(3)}
+    ports = set(free_ports(3))
     assert all(1024 <= port <= 65535 for port in ports)
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from autotune.engines.base import Command
-from autotune.engines.process import ServerProcess, free_port
+from autotune.engines.process import ServerProcess, free_ports
 from autotune.engines.readiness import NotReady, wait_until_ready
 
 from .scripts import DEADLINE_S, MODEL, python, start
@@ -60,7 +60,7 @@ def wait(server: ServerProcess, command: Command, port: int, timeout_s: float) -
 
 def ready(folder: Path, override: str = "", *, timeout_s: float = DEADLINE_S) -> float:
     """Start the server with ``override`` and wait for it."""
-    port = free_port()
+    port = free_ports(1)[0]
     command = server_command(port, override)
     with start(command, folder, stop_timeout_s=1.0) as server:
         return wait(server, command, port, timeout_s)
@@ -103,7 +103,7 @@ def test_refuses_another_model(tmp_path: Path) -> None:
 
 
 def test_refuses_another_jobs_server_while_ours_still_loads(tmp_path: Path) -> None:
-    port = free_port()
+    port = free_ports(1)[0]
     override = 'Handler.models = lambda self: self.answer(200, {"data": [{"id": "stranger"}]})'
     ours = python("import time; time.sleep(600)")
     with start(server_command(port, override), tmp_path / "theirs", stop_timeout_s=1.0) as theirs:
@@ -127,7 +127,7 @@ def test_tells_that_the_command_was_not_found(tmp_path: Path) -> None:
         start(command, tmp_path) as server,
         pytest.raises(NotReady, match="exited with code 127"),
     ):
-        wait(server, command, free_port(), DEADLINE_S)
+        wait(server, command, free_ports(1)[0], DEADLINE_S)
 
 
 @pytest.mark.parametrize(

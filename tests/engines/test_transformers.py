@@ -83,20 +83,20 @@ def option(command: Command, name: str) -> int:
 
 def test_prepare_links_the_checkpoint_and_names_the_backend(tmp_path: Path) -> None:
     site = make_site(tmp_path)
-    before = snapshot(site.model_folder)
+    before = snapshot(site.checkpoint)
     for backend in ("eager", "batched_mm"):
         config = make_config(ENGINE)
         candidate = msgspec.structs.replace(candidate_of(config), backend=backend)
         ENGINE.prepare(candidate, config=config, site=site)
         made = site.scratch / "model"
         content = json.loads((made / "config.json").read_text())
-        original = json.loads((site.model_folder / "config.json").read_text())
+        original = json.loads((site.checkpoint / "config.json").read_text())
         assert content == original | {"experts_implementation": backend}
         assert not (made / "config.json").is_symlink()
         for name in ("tokenizer.json", "model.safetensors"):
-            assert (made / name).resolve() == (site.model_folder / name).resolve()
+            assert (made / name).resolve() == (site.checkpoint / name).resolve()
         assert {path.name for path in made.iterdir()} == set(before)
-    assert snapshot(site.model_folder) == before
+    assert snapshot(site.checkpoint) == before
 
 
 def test_prepare_says_what_it_cannot_write(tmp_path: Path) -> None:

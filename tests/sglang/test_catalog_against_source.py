@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from autotune.engines.sglang.catalog import AUTO, Claim, Rule, read_catalog
-from autotune.engines.sglang.source import SourceFacts, find_source, read_source
 from autotune.engines.sglang.table import number
+from tests.sglang.source import SourceFacts, find_source, read_source
 
 CATALOG = read_catalog()
 

@@ -96,7 +96,8 @@ launch_prefix = ["srun"]
 def site_of(config: SweepConfig, model: Path | str = "owner/name") -> LaunchSite:
     work = Path("/run/work")
     return LaunchSite(
-        model_folder=model,
+        model=str(model),
+        checkpoint=model,
         scratch=work / "scratch",
         compiled=work / "compiled",
         tuned=work / "tuned",
@@ -115,7 +116,7 @@ def check(config: SweepConfig, candidate: Candidate) -> None:
     given, asked = parse(command.argv), config.parallel
     dp = asked.attention_dp if asked.attention_dp > 1 else asked.dp
     expected = {
-        "model_path": str(site.model_folder),
+        "model_path": site.model,
         "served_model_name": command.model,
         "host": "127.0.0.1",
         "port": site.port,
@@ -257,7 +258,6 @@ def test_every_flag_that_we_set_is_reserved_or_may_be_overridden() -> None:
     after = command.argv[command.argv.index("sglang.launch_server") :]
     flags = {word for word in after if word.startswith("--")}
     assert flags - set(engine_module._RESERVED) == {
-        "--max-running-requests",
         "--cuda-graph-max-bs-decode",
     }
 

@@ -100,7 +100,7 @@ class Cell(NamedTuple):
             tp=4,
             ep=self.ep,
             engine_version="0.5.23",
-            settings=(),
+            settings={},
         )
 
     def decide(self, folder: Path) -> None:
@@ -182,8 +182,17 @@ def wrong(cell: Cell, checkpoint: Path, folder: Path, alone: Outcome) -> Iterato
         return
     with without_plugins():
         named = attempt(cell.arch, checkpoint, moe_runner_backend=cell.backend, **cell.arguments)
+    if alone.error is None and ours.error is not None:
+        yield f"SGLang alone starts, and with the plugin it came to {ours.error}"
     if not applied:
-        yield f"not applied: {lines[0]}"
+        # SGLang's own checks, asked beforehand, refuse the name or replace it.
+        if "can't be used: SGLang " not in lines[0]:
+            yield f"not applied: {lines[0]}"
+        if named.error is None and named.backend == cell.backend:
+            yield f"not applied, though it could have been named: {lines[0]}"
+        if ours.error != alone.error or (not ours.error and ours.declared != alone.declared):
+            yield f"not applied, and yet it isn't as without the plugin: {ours.error}"
+        return
     if named.error is not None and not any(
         words in named.error and of(cell) for words, of in GAPS.items()
     ):

@@ -93,7 +93,14 @@ def test_what_follows(
         # Measured with LoRA, as its own rule demands.
         settings = {"enable_lora": True, "lora_backend": "triton_v2"}
         settings |= {"max_lora_rank": 8, "lora_target_modules": ["all"]}
-        put_decision(tmp_path, backend=backend, engine_settings={"enable_lora": "true"})
+        put_decision(
+            tmp_path,
+            backend=backend,
+            engine_settings={
+                "enable_lora": "true",
+                "lora_backend": "triton_v2",
+            },
+        )
     with plugged_in(tmp_path):
         ours = fp4(checkpoint, **settings)
     assert ours.error is None and ours.backend == backend

@@ -66,7 +66,7 @@ def download(home: Path, *, name: str = REPOSITORY, **files: str) -> Path:
     (repository / "refs" / "main").write_text(REVISION)
     folder = repository / "snapshots" / REVISION
     folder.mkdir(parents=True)
-    content = {"config.json": json.dumps(MODEL_CONFIG), **files}
+    content = {"config.json": json.dumps(MODEL_CONFIG), "model.safetensors": "", **files}
     for number, (file, text) in enumerate(content.items()):
         blob = repository / "blobs" / str(number)
         blob.parent.mkdir(exist_ok=True)
@@ -114,11 +114,18 @@ def write(folder: Path, **changes: str) -> Path:
 def test_a_checkpoint_on_the_hub_is_found_where_it_was_downloaded(tmp_path: Path) -> None:
     folder = download(tmp_path / "home")
     found = read_checkpoint(ModelConfig(repository=REPOSITORY), made_in=tmp_path)
-    assert found.launched == REPOSITORY, "a server is told the name, as its users would"
+    assert found.served == REPOSITORY, "a server is told the name, as its users would"
     assert found.folder is not None and found.folder.resolve() == folder.resolve()
     assert found.facts.geometry == Geometry(128, 32, 16, 4)
     assert found.facts.vocabulary_size == 2048
+    assert found.name == f"{REPOSITORY}@{REVISION}"
     assert found.problem is None
+
+
+def test_a_configuration_without_weights_is_no_checkpoint(tmp_path: Path) -> None:
+    (download(tmp_path / "home") / "model.safetensors").unlink()
+    found = read_checkpoint(ModelConfig(repository=REPOSITORY), made_in=tmp_path)
+    assert found.problem is not None and "without its weights" in found.problem
 
 
 def test_what_config_json_says_comes_before_the_configs_word(tmp_path: Path) -> None:
@@ -138,7 +145,7 @@ def test_one_that_was_never_downloaded_is_a_problem(tmp_path: Path) -> None:
         repository=REPOSITORY, architecture="MiniMaxM2ForCausalLM", geometry="3072,1536,256,8"
     )
     found = read_checkpoint(model, made_in=tmp_path)
-    assert found.folder is None and found.launched == REPOSITORY
+    assert found.folder is None and found.served == REPOSITORY
     assert found.facts.geometry == Geometry(3072, 1536, 256, 8)
     assert found.problem is not None and "hf download owner/name" in found.problem
 
@@ -188,7 +195,7 @@ def test_its_tokenizer_makes_the_prompts(tmp_path: Path) -> None:
     )
     assert context.tokenizer_file is not None
     assert context.tokenizer_file.resolve() == (folder / "tokenizer.json").resolve()
-    assert context.model_folder == REPOSITORY
+    assert context.checkpoint.served == REPOSITORY
     check_prompts(context)
 
 
@@ -338,7 +345,7 @@ def test_nodes_meet_at_the_configs_address_or_on_this_machine(
     for engine, nodes, expected in (
         (prefix, 2, "node-0:7"),
         (prefix + '\ncoordinator = "head:5"', 2, "head:5"),
-        (prefix + '\ncoordinator = "head:5"', 1, None),
+        (prefix, 1, None),
     ):
         context = context_of(tmp_path, engine=engine, parallel=f"tp = 8\nnodes = {nodes}")
         candidate = context.config.candidate_list()[0]

@@ -1,14 +1,15 @@
 """What SGLang's sources say about its MoE runners: which combinations can't work, and why.
 
-The table is ``catalog/sglang.toml``; `autotune.engines.sglang.source` and the tests in
-``tests/sglang`` hold it against installed and unpacked releases. Where it says nothing, a
-combination is worth a try. Standard library and msgspec only: a server's start-up imports this.
+The table is ``catalog/sglang.toml``; the tests in ``tests/sglang`` hold it against installed and
+unpacked releases. Where it says nothing, a combination is worth a try. Standard library and
+msgspec only: a server's start-up imports this.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from autotune.decisions.request import AUTO
 from autotune.engines.sglang.table import (
     AllToAll,
     Catalog,
@@ -30,7 +31,6 @@ __all__ = [
     "refusal",
 ]
 
-AUTO = "auto"
 NO_A2A = "none"
 
 
@@ -64,11 +64,11 @@ def refusal(
     tp: int,
     ep: int,
     engine_version: str | None,
-    settings: Collection[str] | None = None,
+    settings: Mapping[str, str] | None = None,
 ) -> str | None:
     """Return one sentence that says why the combination can't work, ``None`` if none is known.
 
-    ``settings`` names the server arguments that aren't at their default, if that is known.
+    ``settings`` are the server arguments that aren't at their default, if that is known.
     ``auto`` is never refused for its own sake. Only what the table claims for
     ``engine_version`` counts; without a version, that is the latest release read.
     """
@@ -82,15 +82,12 @@ def refusal(
     exchange = catalog.a2a.get(alias or a2a_backend)
     if exchange is None:
         return f"{a2a_backend} is no all-to-all backend of SGLang {_span(catalog)}"
-    needed = runner.needs_setting if runner is not None else None
-    if (
-        runner is not None
-        and needed is not None
-        and settings is not None
-        and needed not in settings
-    ):
-        said = f"{backend} needs --{needed.replace('_', '-')}"
-        return _cited(catalog, said, runner.source, engine_version)
+    if runner is not None and settings is not None:
+        for name, value in runner.needs_settings.items():
+            if settings.get(name) != value:
+                given = "" if value == "true" else f" {value}"
+                said = f"{backend} needs --{name.replace('_', '-')}{given}"
+                return _cited(catalog, said, runner.source, engine_version)
     case = _Case(
         backend=backend,
         quantization=quantization,

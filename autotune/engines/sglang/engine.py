@@ -6,9 +6,10 @@ Names and rules of its MoE backends are in ``catalog/sglang.toml``; how its fail
 
 import asyncio
 import importlib.metadata
+import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,42 +25,49 @@ from autotune.errors import EngineError
 from autotune.records.schema import Candidate
 
 _MEGAMOE = "megamoe"
-_ANSWER_TIMEOUT_S = 30.0
-_FLUSH_TRIES = 5
+_ANSWER_TIMEOUT_S = 10.0
+_FLUSH_TRIES = 4
 _FLUSH_PAUSE_S = 1.0
+# A server's answers are bounded: the information holds what each rank's scheduler says of itself.
+_MOST_INFORMATION = 32 * 2**20
+_MOST_WORDS = 1000
+_TUNED_VARIABLE = "SGLANG_CACHE_DIR"
 # SGLang finds these out by itself, and has no such choice on the command line.
 _FOUND_OUT = frozenset({"none", "minimax_m3_nvfp4"})
 _NAME = re.compile(r"\w{1,64}", re.ASCII)
-# Flags that follow from other keys of the config: given twice, the run's records would be wrong.
+# Flags that follow from other keys of the config, and what to do instead: given twice, the run's
+# records would be wrong.
 _RESERVED = {
-    "--attention-data-parallel-size": "parallel.attention_dp",
-    "--attn-dp-size": "parallel.attention_dp",
-    "--config": "nothing: what the file says belongs into this config",
-    "--data-parallel-size": "parallel.dp",
-    "--deepep-mode": "parallel.a2a_mode",
-    "--deepep-v2-mode": "parallel.a2a_mode",
-    "--device": "engine.device",
-    "--dist-init-addr": "engine.coordinator",
-    "--dp-size": "parallel.dp",
-    "--dtype": "engine.dtype",
-    "--enable-dp-attention": "parallel.attention_dp",
-    "--ep": "parallel.ep",
-    "--ep-size": "parallel.ep",
-    "--expert-parallel-size": "parallel.ep",
-    "--flashinfer-a2a-dispatch-type": "parallel.a2a_mode",
-    "--host": "nothing: servers listen on this machine only",
-    "--model": "model.path",
-    "--model-path": "model.path",
-    "--moe-a2a-backend": "parallel.a2a_backend",
-    "--moe-runner-backend": "candidates",
-    "--nccl-init-addr": "engine.coordinator",
-    "--nnodes": "parallel.nodes",
-    "--node-rank": "engine.node_rank_variable",
-    "--port": "nothing: a free port is taken at each launch",
-    "--quantization": "model.quantization",
-    "--served-model-name": "nothing: each launch has a name of its own",
-    "--tensor-parallel-size": "parallel.tp",
-    "--tp-size": "parallel.tp",
+    "--attention-data-parallel-size": "set parallel.attention_dp",
+    "--attn-dp-size": "set parallel.attention_dp",
+    "--config": "what the file says belongs into this config",
+    "--data-parallel-size": "set parallel.dp",
+    "--deepep-mode": "set parallel.a2a_mode",
+    "--deepep-v2-mode": "set parallel.a2a_mode",
+    "--device": "set engine.device",
+    "--dist-init-addr": "set engine.coordinator",
+    "--dp-size": "set parallel.dp",
+    "--dtype": "set engine.dtype",
+    "--enable-dp-attention": "set parallel.attention_dp",
+    "--ep": "set parallel.ep",
+    "--ep-size": "set parallel.ep",
+    "--expert-parallel-size": "set parallel.ep",
+    "--flashinfer-a2a-dispatch-type": "set parallel.a2a_mode",
+    "--json-model-override-args": "serve a checkpoint that says so itself",
+    "--host": "servers listen on this machine only",
+    "--model": "set model.path",
+    "--model-path": "set model.path",
+    "--max-running-requests": "it follows from load.concurrency",
+    "--moe-a2a-backend": "set parallel.a2a_backend",
+    "--moe-runner-backend": "name it among the candidates",
+    "--nccl-init-addr": "set engine.coordinator",
+    "--nnodes": "set parallel.nodes",
+    "--node-rank": "set engine.node_rank_variable",
+    "--port": "a free port is taken at each launch",
+    "--quantization": "set model.quantization",
+    "--served-model-name": "each launch has a name of its own",
+    "--tensor-parallel-size": "set parallel.tp",
+    "--tp-size": "set parallel.tp",
 }
 
 
@@ -73,7 +81,9 @@ class SGLangEngine:
         """Token ids and ``ignore_eos`` are taken; the modes are the server arguments' defaults."""
         rows = read_catalog().a2a.items()
         modes = {name: row.default_mode for name, row in rows if row.default_mode is not None}
-        return ServerTraits(takes_token_ids=True, takes_ignore_eos=True, a2a_modes=modes)
+        return ServerTraits(
+            takes_token_ids=True, takes_ignore_eos=True, a2a_modes=modes, tunes_kernels=True
+        )
 
     def version(self) -> str | None:
         """The installed version of sglang."""
@@ -91,6 +101,15 @@ class SGLangEngine:
         reserved = _reserved((*config.engine.arguments, *candidate.arguments))
         if reserved is not None:
             return Support(False, reserved)
+        variables = _reserved_variables({**config.engine.environment, **candidate.environment})
+        if variables is not None:
+            return Support(False, variables)
+        own = settings_in(candidate.arguments)
+        if own:
+            # A decision's scope holds them for all; a winner's arguments aren't applied to servers.
+            return Support(
+                False, f"{', '.join(own)} can't differ by candidate: set engine.arguments"
+            )
         given = config.parallel
         spanned = effective_ep(
             read_catalog(), a2a_backend=given.a2a_backend, ep=given.ep, tp=given.tp
@@ -110,31 +129,31 @@ class SGLangEngine:
             read_catalog(),
             backend=candidate.backend,
             quantization=config.model.quantization,
-            arch=target.arch if target.device == "cuda" else None,
+            arch=target.arch,
             a2a_backend=given.a2a_backend,
             a2a_mode=given.a2a_mode or self.traits.a2a_modes.get(given.a2a_backend),
             tp=given.tp,
             ep=given.ep,
             engine_version=self.version(),
-            settings=settings_in((*config.engine.arguments, *candidate.arguments)),
+            settings=settings_in(config.engine.arguments),
         )
         return Support(True) if reason is None else Support(False, reason)
 
     def settings(self, config: SweepConfig) -> dict[str, str]:
-        """The settings in ``engine.arguments`` that change what the MoE layers run."""
+        """The settings in ``engine.arguments``, and how many nodes the server spans."""
         return settings_in(("--nnodes", str(config.parallel.nodes), *config.engine.arguments))
 
     def command(self, candidate: Candidate, *, config: SweepConfig, site: LaunchSite) -> Command:
         """``python -m sglang.launch_server ...``, behind the launch prefix."""
         nodes = config.parallel.nodes
-        name = f"autotune-{config.name}-{candidate.name}"
+        # A name of its own: a server that somebody left behind on the port isn't taken for ours.
+        name = f"autotune-{config.name}-{candidate.name}-{site.port}"
         argv = [*config.engine.launch_prefix]
         if nodes > 1:
             variable = config.engine.node_rank_variable
             argv += [sys.executable, "-m", "autotune.engines.node_rank", variable]
         argv += [sys.executable, "-m", "sglang.launch_server"]
-        # A name of its own: a server that somebody left behind on the port isn't taken for ours.
-        argv += ["--model-path", str(site.model_folder), "--served-model-name", name]
+        argv += ["--model-path", site.model, "--served-model-name", name]
         argv += ["--host", "127.0.0.1", "--port", str(site.port), "--device", site.device]
         if config.model.quantization not in _FOUND_OUT:
             argv += ["--quantization", config.model.quantization]
@@ -187,9 +206,8 @@ class SGLangEngine:
                 ):
                     if response.status == 200:
                         return
-                    problem = (
-                        f"HTTP {response.status}: {(await response.text(errors='replace'))[:200]}"
-                    )
+                    words = await _read(response, _MOST_WORDS)
+                    problem = f"HTTP {response.status}: {words.decode(errors='replace')[:200]}"
             except (aiohttp.ClientError, TimeoutError) as error:
                 problem = type(error).__name__
         raise EngineError(f"/flush_cache failed {_FLUSH_TRIES} times, last with {problem}")
@@ -257,7 +275,7 @@ def _environment(site: LaunchSite) -> dict[str, str]:
     return {
         "AUTOTUNE_DISABLE": "1",
         "HF_HUB_OFFLINE": "1",
-        "SGLANG_CACHE_DIR": str(site.tuned),
+        _TUNED_VARIABLE: str(site.tuned),
         **{name: str(Path(site.compiled) / folder) for name, folder in compiled.items()},
     }
 
@@ -268,8 +286,17 @@ def _reserved(arguments: Sequence[str]) -> str | None:
         # argparse takes a flag's beginning for the whole: --tp for --tp-size.
         begun = [name for name in _RESERVED if name.startswith(flag) and len(flag) > len("--")]
         if begun:
-            key = _RESERVED[flag if flag in _RESERVED else begun[0]]
-            return f"{flag} is among the arguments: it follows from {key}"
+            instead = _RESERVED[flag if flag in _RESERVED else begun[0]]
+            return f"{flag} can't be among the arguments: {instead}"
+    return None
+
+
+def _reserved_variables(environment: Iterable[str]) -> str | None:
+    for name in environment:
+        if name == _TUNED_VARIABLE:
+            return f"{name} can't be set: engine.share_kernel_tuning says who shares what is tuned"
+        if name.startswith("AUTOTUNE_"):
+            return f"{name} can't be set: servers of a sweep start without any decision"
     return None
 
 
@@ -287,10 +314,21 @@ async def _get_json(url: str) -> dict[str, Any] | None:
         async with _session() as session, session.get(url) as response:
             if response.status != 200:
                 return None
-            body: Any = await response.json(content_type=None)
+            body: Any = json.loads(await _read(response, _MOST_INFORMATION))
     except (aiohttp.ClientError, TimeoutError, ValueError, RecursionError):
         return None
     return body if isinstance(body, dict) else None
+
+
+async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
+    """The body's first ``most`` bytes."""
+    parts, size = [], 0
+    async for part in response.content.iter_any():
+        parts.append(part[: most - size])
+        size += len(parts[-1])
+        if size >= most:
+            break
+    return b"".join(parts)
 
 
 def _session() -> aiohttp.ClientSession:

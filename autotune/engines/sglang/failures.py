@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from typing import Literal
 
 from autotune.decisions import one_line
-from autotune.engines.base import Failure
+from autotune.engines.base import LOG_BYTES, Failure
 from autotune.engines.sglang.failure_rows import CAUSE, OUT_OF_MEMORY, PERHAPS, ROWS, Row
 from autotune.records.schema import LaunchStatus
 
-# A log is hostile text: these bound the work. Our own processes hand over 64 KiB.
-_MOST_CHARACTERS = 1 << 20
+# A log is hostile text: these bound the work.
+_MOST_CHARACTERS = LOG_BYTES
 _LONGEST_LINE = 1000
 _MOST_MESSAGE_LINES = 12
 _MOST_FRAMES = 300

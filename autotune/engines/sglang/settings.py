@@ -10,30 +10,51 @@ from collections.abc import Sequence
 # Field of SGLang's server arguments: its default. The command-line flag is the field's name with
 # dashes; where the default is False, the flag takes no value.
 _SETTINGS: dict[str, bool | int | str | None] = {
+    "attn_cp_size": 1,
     "disaggregation_mode": "null",
+    "deepep_config": None,
+    "deepep_dispatcher_output_dtype": "auto",
+    "disable_flashinfer_autotune": False,
+    "disable_flashinfer_cutlass_moe_fp4_allgather": False,
     "disable_shared_experts_fusion": False,
     "dwdp_size": 1,
     "elastic_ep_backend": None,
     "enable_deterministic_inference": False,
+    "enable_elastic_expert_backup": False,
     "enable_eplb": False,
+    "enable_fused_moe_sum_all_reduce": False,
     "enable_lora": False,
+    "enable_megamoe_for_layernorm_sp": False,
     "enable_paged_experts": False,
+    "enable_shared_experts_attn_tp": False,
     "enable_single_batch_overlap": False,
     "enable_two_batch_overlap": False,
     "enable_w4a4_mxfp4_megamoe": False,
     "enable_waterfill": False,
     "enforce_shared_experts_fusion": False,
+    "enable_torch_compile": False,
+    "ep_dispatch_algorithm": None,
     "ep_num_redundant_experts": 0,
     "flashinfer_mxfp4_moe_precision": "default",
     "init_expert_location": "trivial",
+    "kt_num_gpu_experts": None,
     "kt_weight_path": None,
+    "lora_backend": "csgmv",
+    "lora_use_virtual_experts": False,
+    "model_impl": "auto",
     "moe_dp_size": 1,
     "nnodes": 1,
     "pp_size": 1,
+    "rl_on_policy_target": None,
+    "shared_experts_tp_size": None,
     "speculative_algorithm": None,
+    "uno_lora_path": None,
 }
+# Whole flags of other fields that are the beginning of one of these.
+_WHOLE = frozenset({"--ep", "--model"})
 _SHORTEST_FLAG = len("--pp")
 _ALIASES = {
+    "--attention-context-parallel-size": "attn_cp_size",
     "--lora-paths": "enable_lora",
     "--moe-data-parallel-size": "moe_dp_size",
     "--pipeline-parallel-size": "pp_size",
@@ -59,6 +80,8 @@ def settings_in(arguments: Sequence[str]) -> dict[str, str]:
 
 def _name(flag: str) -> str | None:
     """The field that a flag sets, if it is one of ours; argparse takes a flag's beginning too."""
+    if flag in _WHOLE:
+        return None
     flags = {f"--{name.replace('_', '-')}": name for name in _SETTINGS} | _ALIASES
     if flag in flags:
         return flags[flag]

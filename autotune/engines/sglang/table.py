@@ -56,14 +56,14 @@ class Runner(Claim, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ``fused`` and ``permutes`` give the first release read that registers a fused function for an
     all-to-all backend, or the conversions for a dispatch format. A runner with neither isn't
     reached through these registers. ``alias_of_a2a`` is the all-to-all backend it stands for,
-    ``needs_setting`` the server argument without which SGLang refuses it.
+    ``needs_settings`` the server arguments without which SGLang refuses it.
     """
 
     fused: dict[str, str] = {}
     permutes: dict[str, str] = {}
     disables_shared_expert_fusion: bool = False
     alias_of_a2a: str | None = None
-    needs_setting: str | None = None
+    needs_settings: dict[str, str] = {}
     note: str = ""
     rules: tuple[Rule, ...] = ()
 

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from autotune.config import SweepConfig, parse_config
 from autotune.engines.base import Command, LaunchSite, Support
-from autotune.engines.process import free_port
+from autotune.engines.process import free_ports
 from autotune.engines.registry import engine_names, find_engine
 from autotune.engines.sglang import engine as engine_module
 from autotune.engines.sglang.catalog import read_catalog
@@ -92,7 +92,7 @@ def expected(site: LaunchSite, *parallel: str, running: int = 8, named: str = "a
     """The command for ``named``, with what follows from [parallel] and [model] in its place."""
     return [
         *(sys.executable, "-m", "sglang.launch_server"),
-        *("--model-path", str(site.model_folder), "--served-model-name", f"autotune-demo-{named}"),
+        *("--model-path", site.model, "--served-model-name", f"autotune-demo-{named}-{site.port}"),
         *("--host", "127.0.0.1", "--port", "18000", "--device", "cuda"),
         *parallel,
         *("--moe-runner-backend", named),
@@ -135,7 +135,7 @@ def test_a_plain_command_is_exact(tmp_path: Path) -> None:
     site = gpu_site(tmp_path)
     command = command_of(make_config(), site)
     assert list(command.argv) == expected(site, "--tp-size", "1")
-    assert command.model == "autotune-demo-auto"
+    assert command.model == "autotune-demo-auto-18000"
     compiled = site.compiled
     assert command.environment == {
         "AUTOTUNE_DISABLE": "1",
@@ -205,7 +205,7 @@ def test_quantization_and_dtype_are_named_where_given(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_on_the_hub_is_launched_by_its_name(tmp_path: Path) -> None:
-    command = command_of(make_config(), gpu_site(tmp_path, model_folder="owner/name"))
+    command = command_of(make_config(), gpu_site(tmp_path, model="owner/name"))
     assert value(command, "--model-path") == "owner/name"
     assert command.environment["HF_HUB_OFFLINE"] == "1", "nothing is downloaded by a launch"
 
@@ -656,7 +656,7 @@ def test_megamoe_goes_by_its_alias(information: dict[str, Any], name: str) -> No
 
 
 def test_a_server_that_is_gone_says_nothing() -> None:
-    gone = f"http://127.0.0.1:{free_port()}"
+    gone = f"http://127.0.0.1:{free_ports(1)[0]}"
     assert run(ENGINE.resolved_backend(base_url=gone, log=CONNECTED_LOG)) == "triton"
 
 
@@ -686,7 +686,7 @@ def flush(handler: Handler, path: str = "/flush_cache") -> None:
     run(ask())
 
 
-@pytest.mark.parametrize("refusals", [0, 1, 4])
+@pytest.mark.parametrize("refusals", [0, 1, 3])
 def test_a_busy_server_is_asked_again(refusals: int, no_pauses: None) -> None:
     cache = Cache(refusals)
     flush(cache.answer)
@@ -695,9 +695,9 @@ def test_a_busy_server_is_asked_again(refusals: int, no_pauses: None) -> None:
 
 def test_a_server_that_keeps_refusing_is_told_with_its_words(no_pauses: None) -> None:
     cache = Cache(1000, text="there are 3 running requests")
-    with pytest.raises(EngineError, match=r"/flush_cache failed 5 times.*HTTP 400: there are 3"):
+    with pytest.raises(EngineError, match=r"/flush_cache failed 4 times.*HTTP 400: there are 3"):
         flush(cache.answer)
-    assert len(cache.asked) == 5
+    assert len(cache.asked) == 4
 
 
 def test_what_a_server_says_of_it_is_cut_short(no_pauses: None) -> None:
@@ -720,13 +720,13 @@ async def drop(request: web.Request) -> web.StreamResponse:
 
 @pytest.mark.parametrize("slow", [never, drop])
 def test_a_server_that_hangs_is_given_up(slow: Handler, impatient: None) -> None:
-    with pytest.raises(EngineError, match=r"failed 5 times"):
+    with pytest.raises(EngineError, match=r"failed 4 times"):
         flush(slow)
 
 
 def test_a_gone_server_is_an_error(no_pauses: None) -> None:
     with pytest.raises(EngineError, match="Connect"):
-        run(ENGINE.flush_cache(base_url=f"http://127.0.0.1:{free_port()}"))
+        run(ENGINE.flush_cache(base_url=f"http://127.0.0.1:{free_ports(1)[0]}"))
 
 
 def test_candidates_are_told_apart_by_the_served_name(tmp_path: Path) -> None:
@@ -736,5 +736,5 @@ def test_candidates_are_told_apart_by_the_served_name(tmp_path: Path) -> None:
         ENGINE.command(candidate, config=config, site=gpu_site(tmp_path)).model
         for candidate in config.candidate_list()
     }
-    assert names == {"autotune-demo-auto", "autotune-demo-auto-b"}
+    assert names == {"autotune-demo-auto-18000", "autotune-demo-auto-b-18000"}
     assert all(isinstance(candidate, Candidate) for candidate in config.candidate_list())

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from autotune.engines.sglang.source import read_source
 from autotune.errors import EngineError
+from tests.sglang.source import read_source
 
 CHOICES = """
 EXTRA = ["late"]

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-from autotune.engines.sglang import syntax
 from autotune.errors import EngineError
+from tests.sglang import syntax
 
 Pairs = frozenset[tuple[str, str]]
 Lists = dict[str, frozenset[str]]
