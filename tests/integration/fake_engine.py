@@ -35,7 +35,7 @@ class FakeEngine:
     """Launches `fake_server.py`, one behaviour a backend."""
 
     name = "fake"
-    traits = ServerTraits(takes_token_ids=True, takes_ignore_eos=True)
+    traits = ServerTraits(takes_token_ids=True, takes_ignore_eos=True, tunes_kernels=True)
 
     def version(self) -> str | None:
         return "1.2.3"

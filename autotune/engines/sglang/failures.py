@@ -17,6 +17,7 @@ from autotune.records.schema import LaunchStatus
 
 # A log is hostile text: these bound the work.
 _MOST_CHARACTERS = LOG_BYTES
+_MOST_LINES = 200_000
 _LONGEST_LINE = 1000
 _MOST_MESSAGE_LINES = 12
 _MOST_FRAMES = 300
@@ -126,7 +127,7 @@ def read_failure(log: str) -> Failure | None:
 
 def _events(log: str) -> Iterator[_Event]:
     event: _Event | None = _Event()
-    for full_line in log[-_MOST_CHARACTERS:].split("\n"):
+    for full_line in log[-_MOST_CHARACTERS:].rsplit("\n", _MOST_LINES)[-_MOST_LINES:]:
         line = full_line[:_LONGEST_LINE].rstrip("\r")
         rank = _RANK.match(line)
         line = line[rank.end() :] if rank else line
