@@ -18,6 +18,7 @@ from autotune.decisions import Entry, Store, one_line
 from autotune.decisions.request import AUTO
 from autotune.engines.sglang.catalog import read_catalog, refusal
 from autotune.engines.sglang.settings import settings_in
+from autotune.environment import kernel_variables
 from autotune.errors import AutotuneError
 from autotune.integrations.sglang_launch import FIELD, Declarations, Launch, read_launch
 from autotune.integrations.sglang_trial import objection_of_sglang, quiet
@@ -60,11 +61,18 @@ class AutotunePlugin:
     """The plugin in one process: what it answered, kept until SGLang has resolved."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        """Keep the environment as it is now: SGLang sets variables of its own later."""
-        self._environ = dict(environ)
-        self._strict = switched_on(environ, STRICT_VARIABLE)
+        """Note which variables steer kernels now: SGLang sets some of its own later.
+
+        Our own variables are read when SGLang asks.
+        """
+        self._environ = environ
+        self._kernel_environment = kernel_variables(environ)
         self._asked: _Asked | None = None
         self._asking_others = False
+
+    @property
+    def _strict(self) -> bool:
+        return switched_on(self._environ, STRICT_VARIABLE)
 
     def measured_moe_backend(self, server_args: Any, hf_config: Any) -> dict[str, str]:
         """Declare the measured backend, if there is one (SGLang's protocol of a provider).
@@ -124,7 +132,12 @@ class AutotunePlugin:
             return self._declared_by_others(server_args, hf_config)
 
         declared = rules()
-        launch = read_launch(server_args, hf_config, declared=declared, environ=self._environ)
+        launch = read_launch(
+            server_args,
+            hf_config,
+            declared=declared,
+            kernel_environment=self._kernel_environment,
+        )
 
         def objection(backend: str, entry: Entry) -> str | None:
             return _objection(backend, entry, launch) or objection_of_sglang(

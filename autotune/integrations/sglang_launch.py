@@ -19,7 +19,6 @@ from autotune.engines.sglang.catalog import effective_ep, read_catalog
 from autotune.engines.sglang.settings import settings_of
 from autotune.environment import (
     kernel_libraries,
-    kernel_variables,
     processor_name,
     read_gpus,
 )
@@ -41,7 +40,11 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_launch(
-    server_args: Any, hf_config: Any, *, declared: Declarations, environ: Mapping[str, str]
+    server_args: Any,
+    hf_config: Any,
+    *,
+    declared: Declarations,
+    kernel_environment: Mapping[str, str],
 ) -> Launch:
     """Return the launch that SGLang is about to make.
 
@@ -49,7 +52,7 @@ def read_launch(
         server_args: SGLang's arguments, not yet resolved.
         hf_config: the checkpoint's configuration.
         declared: what the rules for the model declare, in order, ours left out.
-        environ: the environment that the server was started with.
+        kernel_environment: the kernel-steering variables that the server was started with.
 
     Raises:
         AutotuneError: the checkpoint's configuration can't be read.
@@ -88,7 +91,7 @@ def read_launch(
             device_name=_device_name(device),
             device_count=tp * dp,
             kernel_libraries=kernel_libraries(),
-            kernel_environment=kernel_variables(environ),
+            kernel_environment=dict(kernel_environment),
             today=datetime.datetime.now(datetime.UTC).date(),
         ),
         **_own_choice(declared),

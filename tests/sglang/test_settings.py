@@ -129,7 +129,6 @@ def test_both_readings_agree(pieces: list[list[str]]) -> None:
     assert settings_in(arguments) == settings_of(parsed(arguments))
 
 
-@pytest.mark.xfail(reason="--lora-paths without a path is taken for LoRA")
 def test_no_adapters_is_no_lora() -> None:
     assert settings_in(["--lora-paths"]) == settings_of(parsed(["--lora-paths"]))
 

@@ -69,11 +69,14 @@ def settings_in(arguments: Sequence[str]) -> dict[str, str]:
         name = _name(flag)
         if name is None:
             continue
+        following = arguments[position + 1] if position + 1 < len(arguments) else ""
+        if flag.startswith("--lora-p") and not equals and (following or "--").startswith("--"):
+            continue  # A list of adapters with none in it.
         if _SETTINGS[name] is False:
             # Of a flag that turns something on by naming it, the name doesn't matter.
             value = "true"
         elif not equals:
-            value = arguments[position + 1] if position + 1 < len(arguments) else ""
+            value = following
         found[name] = _plain(value, _SETTINGS[name])
     return {name: value for name, value in found.items() if value != _told(_SETTINGS[name])}
 
