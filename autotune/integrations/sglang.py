@@ -16,22 +16,22 @@ from typing import Any, NamedTuple, NoReturn
 
 from autotune.decisions import Entry, Store, one_line
 from autotune.decisions.request import AUTO
-from autotune.engines.sglang.catalog import read_catalog, refusal
+from autotune.engines.sglang.catalog import refusal
 from autotune.engines.sglang.settings import settings_in
+from autotune.engines.sglang.table import read_catalog
 from autotune.environment import kernel_variables
 from autotune.errors import AutotuneError
 from autotune.integrations.sglang_launch import FIELD, Declarations, Launch, read_launch
 from autotune.integrations.sglang_trial import objection_of_sglang, quiet
 from autotune.integrations.startup import (
-    DISABLE_VARIABLE,
     STRICT_VARIABLE,
     StartUp,
+    left_alone,
     start_up,
     switched_on,
 )
 
 _LOGGER = logging.getLogger(__name__)
-_MEGAMOE = "megamoe"
 
 
 def register() -> None:
@@ -84,7 +84,11 @@ class AutotunePlugin:
             return {}
         if self._asked is not None and self._asked.server_args is server_args:
             return self._asked.declared  # Another plugin asks the rules as well.
-        if self._leave_alone(server_args, hf_config):
+        # The raw field: SGLang turns one explicit name into `auto` before its rules are asked.
+        named = getattr(server_args, FIELD, None) or AUTO
+        untouched = left_alone(named, self._environ, model=hf_config.architectures[0])
+        if untouched is not None:
+            self._tell(untouched)
             return {}
         try:
             launch, answer = self._answer(server_args, hf_config)
@@ -165,20 +169,6 @@ class AutotunePlugin:
         finally:
             self._asking_others = False
 
-    def _leave_alone(self, server_args: Any, hf_config: Any) -> bool:
-        """Whether nothing may be decided: switched off, or the user named a backend."""
-        # The raw field: SGLang turns one explicit name into `auto` before its rules are asked.
-        named = getattr(server_args, FIELD, None) or AUTO
-        if switched_on(self._environ, DISABLE_VARIABLE):
-            status, why = "disabled", f"{DISABLE_VARIABLE} is set; the engine's own choice is kept"
-        elif named != AUTO:
-            status, why = "explicit", f"{named} was asked for and is kept"
-        else:
-            return False
-        (model, *_) = getattr(hf_config, "architectures", None) or ("an unnamed model",)
-        self._tell(one_line(f"autotune: {status} ({model}): {why}"))
-        return True
-
     def _tell(self, line: str) -> None:
         _LOGGER.warning("%s", line)
 
@@ -214,8 +204,12 @@ def _objection(backend: str, entry: Entry, launch: Launch) -> str | None:
         return "the model's configuration doesn't tell the sizes of its MoE layers"
     if backend not in MOE_RUNNER_BACKEND_CHOICES:
         return f"SGLang {asked.engine_version} knows no such backend"
-    if backend == _MEGAMOE:
-        return "it is an all-to-all backend by another name: start with --moe-a2a-backend megamoe"
+    row = read_catalog().runners.get(backend)
+    if row is not None and row.alias_of_a2a is not None:
+        return (
+            "it is an all-to-all backend by another name: start with --moe-a2a-backend "
+            f"{row.alias_of_a2a}"
+        )
     given = asked.engine_settings or {}
     for name, value in settings_in(entry.choice.arguments).items():
         if given.get(name) != value:
@@ -262,8 +256,4 @@ def _problem_of_outcome(server_args: Any, launch: Launch, answer: StartUp) -> st
         )
         if now != before
     ]
-    return (
-        f"{answer.backend} was applied for another launch: {', '.join(changed)}"
-        if changed
-        else None
-    )
+    return f"{answer.backend} was applied, and {'; '.join(changed)}" if changed else None

@@ -15,8 +15,9 @@ import msgspec
 
 from autotune.decisions import ResolveRequest
 from autotune.decisions.request import AUTO
-from autotune.engines.sglang.catalog import effective_ep, read_catalog
+from autotune.engines.sglang.catalog import effective_ep
 from autotune.engines.sglang.settings import settings_of
+from autotune.engines.sglang.table import read_catalog
 from autotune.environment import (
     kernel_libraries,
     processor_name,

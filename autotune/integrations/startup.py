@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from autotune.decisions.request import ResolveRequest
+from autotune.decisions.request import AUTO, ResolveRequest
 from autotune.decisions.resolution import Resolution, describe, one_line
 from autotune.decisions.resolve import resolve
 from autotune.decisions.schema import Entry
@@ -35,6 +35,21 @@ def switched_on(environ: Mapping[str, str], variable: str) -> bool:
     return environ.get(variable, "").strip().lower() not in _OFF
 
 
+def left_alone(named: str, environ: Mapping[str, str], *, model: str) -> str | None:
+    """Return the line to log where nothing is to be decided, ``None`` where something is.
+
+    Said before anything is read, so that neither can fail: autotune is switched off, or the user
+    named the backend (``named`` isn't ``auto``).
+    """
+    if switched_on(environ, DISABLE_VARIABLE):
+        status, why = "disabled", f"{DISABLE_VARIABLE} is set; the engine's own choice is kept"
+    elif named != AUTO:
+        status, why = "explicit", f"{named} was asked for and is kept"
+    else:
+        return None
+    return one_line(f"autotune: {status} ({model}): {why}")
+
+
 def start_up(
     request: ResolveRequest,
     store: Store,
@@ -42,7 +57,7 @@ def start_up(
     strict: bool,
     objection: Callable[[str, Entry], str | None],
 ) -> StartUp:
-    """Resolve a request and say what the starting server does.
+    """Resolve a request that leaves the backend open, and say what the starting server does.
 
     Args:
         request: the launch.
@@ -71,8 +86,6 @@ def start_up(
 
 
 def _refusal(resolution: Resolution, store: Store) -> str | None:
-    if resolution.status in ("disabled", "explicit"):
-        return None  # No decision steers this server, so none can be wrong for it.
     reasons = [*resolution.mismatches, *store.problems()]
     if resolution.status in ("invalid", "stale"):
         reasons.insert(0, resolution.reason)

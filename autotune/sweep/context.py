@@ -254,18 +254,11 @@ def _scope(
         count = parallel.tp * parallel.dp
         name = name if environment.gpus else None
     mode = engine.traits.a2a_modes.get(parallel.a2a_backend)
-    dtype: str | None = config.engine.dtype
-    if dtype == "auto":
-        # On GPUs, engines compute float32 checkpoints in a shorter type, by rules of their own.
-        dtype = None if device == "cuda" and model.dtype == "float32" else model.dtype
-    elif dtype is not None:
-        dtype = full_dtype(dtype)
-    steering = kernel_variables({**os.environ, **config.engine.environment})
     return Scope(
         engine=engine.name,
         geometry=geometry,
         engine_version=engine.version(),
-        dtype=dtype,
+        dtype=_dtype(config, model, device=device),
         tp=parallel.tp,
         ep=parallel.ep,
         dp=parallel.dp,
@@ -276,5 +269,13 @@ def _scope(
         device_name=name,
         device_count=count,
         kernel_libraries=kernel_libraries(environment.packages),
-        kernel_environment=steering,
+        kernel_environment=kernel_variables({**os.environ, **config.engine.environment}),
     )
+
+
+def _dtype(config: SweepConfig, model: ModelFacts, *, device: str) -> str | None:
+    """What the server computes in, ``None`` where only it knows."""
+    if config.engine.dtype != "auto":
+        return full_dtype(config.engine.dtype)
+    # On GPUs, engines compute float32 checkpoints in a shorter type, by rules of their own.
+    return None if device == "cuda" and model.dtype == "float32" else model.dtype

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from autotune.engines.sglang.catalog import AUTO, Claim, Rule, read_catalog
-from autotune.engines.sglang.table import number
+from autotune.decisions.request import AUTO
+from autotune.engines.sglang.table import Claim, Rule, number, read_catalog
 from tests.sglang.source import SourceFacts, find_source, read_source
 
 CATALOG = read_catalog()

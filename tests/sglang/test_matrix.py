@@ -15,7 +15,8 @@ from unittest.mock import patch
 import pytest
 
 from autotune.decisions import DecisionKey, Geometry
-from autotune.engines.sglang.catalog import effective_ep, read_catalog, refusal
+from autotune.engines.sglang.catalog import effective_ep, refusal
+from autotune.engines.sglang.table import read_catalog
 
 from .decisions import GEOMETRY, put_decision
 from .launches import Outcome, attempt, differences, plugged_in, without_plugins

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from autotune.decisions import DecisionKey, Geometry
-from autotune.engines.sglang.catalog import read_catalog
+from autotune.engines.sglang.table import read_catalog
 
 from .decisions import put_decision
 from .launches import Outcome, attempt, differences, plugged_in, without_plugins

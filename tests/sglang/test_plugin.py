@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from autotune.decisions import DecisionKey, Geometry
-from autotune.engines.sglang.catalog import read_catalog, refusal
+from autotune.engines.sglang.catalog import refusal
+from autotune.engines.sglang.table import read_catalog
 from autotune.errors import AutotuneError
 
 from .decisions import put_decision

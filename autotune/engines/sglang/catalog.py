@@ -10,26 +10,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from autotune.decisions.request import AUTO
-from autotune.engines.sglang.table import (
-    AllToAll,
-    Catalog,
-    Claim,
-    Rule,
-    Runner,
-    number,
-    read_catalog,
-)
-
-__all__ = [
-    "AllToAll",
-    "Catalog",
-    "Claim",
-    "Rule",
-    "Runner",
-    "effective_ep",
-    "read_catalog",
-    "refusal",
-]
+from autotune.engines.sglang.table import AllToAll, Catalog, Claim, Rule, Runner, number
 
 NO_A2A = "none"
 

@@ -9,22 +9,22 @@ import importlib.metadata
 import json
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 
-from autotune.config.schema import SweepConfig
+from autotune.config.schema import ParallelConfig, SweepConfig
 from autotune.decisions.request import AUTO
 from autotune.engines.base import Command, Failure, LaunchSite, ServerTraits, Support, Target
-from autotune.engines.sglang.catalog import effective_ep, read_catalog, refusal
+from autotune.engines.sglang.catalog import effective_ep, refusal
 from autotune.engines.sglang.failures import read_failure
 from autotune.engines.sglang.settings import settings_in
+from autotune.engines.sglang.table import read_catalog
 from autotune.errors import EngineError
 from autotune.records.schema import Candidate
 
-_MEGAMOE = "megamoe"
 _ANSWER_TIMEOUT_S = 10.0
 _FLUSH_TRIES = 4
 _FLUSH_PAUSE_S = 1.0
@@ -53,11 +53,11 @@ _RESERVED = {
     "--ep-size": "set parallel.ep",
     "--expert-parallel-size": "set parallel.ep",
     "--flashinfer-a2a-dispatch-type": "set parallel.a2a_mode",
-    "--json-model-override-args": "serve a checkpoint that says so itself",
     "--host": "servers listen on this machine only",
+    "--json-model-override-args": "serve a checkpoint that says so itself",
+    "--max-running-requests": "it follows from load.concurrency",
     "--model": "set model.path",
     "--model-path": "set model.path",
-    "--max-running-requests": "it follows from load.concurrency",
     "--moe-a2a-backend": "set parallel.a2a_backend",
     "--moe-runner-backend": "name it among the candidates",
     "--nccl-init-addr": "set engine.coordinator",
@@ -98,46 +98,36 @@ class SGLangEngine:
 
     def supports(self, candidate: Candidate, *, config: SweepConfig, target: Target) -> Support:
         """Refuse what the catalog knows to fail, and arguments that the config has keys for."""
-        reserved = _reserved((*config.engine.arguments, *candidate.arguments))
-        if reserved is not None:
-            return Support(False, reserved)
-        variables = _reserved_variables({**config.engine.environment, **candidate.environment})
-        if variables is not None:
-            return Support(False, variables)
+        reason = next(self._objections(candidate, config, target), None)
+        return Support(True) if reason is None else Support(False, reason)
+
+    def _objections(
+        self, candidate: Candidate, config: SweepConfig, target: Target
+    ) -> Iterator[str]:
+        yield from _reserved((*config.engine.arguments, *candidate.arguments))
+        yield from _reserved_variables({**config.engine.environment, **candidate.environment})
         own = settings_in(candidate.arguments)
         if own:
             # A decision's scope holds them for all; a winner's arguments aren't applied to servers.
-            return Support(
-                False, f"{', '.join(own)} can't differ by candidate: set engine.arguments"
-            )
+            yield f"{', '.join(own)} can't differ by candidate: set engine.arguments"
         given = config.parallel
-        spanned = effective_ep(
-            read_catalog(), a2a_backend=given.a2a_backend, ep=given.ep, tp=given.tp
-        )
-        if spanned != given.ep:
-            return Support(
-                False,
-                f"SGLang raises ep to {spanned} with a2a_backend {given.a2a_backend}: set "
-                f"parallel.ep = {spanned}",
-            )
-        sizes = _sizes(config)
-        if sizes is not None:
-            return Support(False, sizes)
+        yield from _sizes(given)
         if candidate.backend in config.engine.extra_backends:
-            return Support(True)
+            return
         reason = refusal(
             read_catalog(),
             backend=candidate.backend,
             quantization=config.model.quantization,
             arch=target.arch,
             a2a_backend=given.a2a_backend,
-            a2a_mode=given.a2a_mode or self.traits.a2a_modes.get(given.a2a_backend),
+            a2a_mode=given.a2a_mode,
             tp=given.tp,
             ep=given.ep,
             engine_version=self.version(),
             settings=settings_in(config.engine.arguments),
         )
-        return Support(True) if reason is None else Support(False, reason)
+        if reason is not None:
+            yield reason
 
     def settings(self, config: SweepConfig) -> dict[str, str]:
         """The settings in ``engine.arguments``, and how many nodes the server spans."""
@@ -217,25 +207,27 @@ class SGLangEngine:
         return read_failure(log)
 
 
-def _sizes(config: SweepConfig) -> str | None:
-    """Why SGLang refuses these sizes whatever the backend, if it does."""
-    given = config.parallel
+def _sizes(given: ParallelConfig) -> Iterator[str]:
+    """Why SGLang refuses these sizes whatever the backend, or changes them."""
     if given.dp > 1 and given.attention_dp > 1:
-        return "SGLang takes replicas (dp) or attention_dp above 1, not both"
+        yield "SGLang takes replicas (dp) or attention_dp above 1, not both"
     if given.dp > 1 and given.nodes > 1:
-        return "SGLang's replicas (dp) don't span nodes: sweep one replica"
+        yield "SGLang's replicas (dp) don't span nodes: sweep one replica"
     for name, size in (("attention_dp", given.attention_dp), ("nodes", given.nodes)):
         if given.tp % size:
-            return f"parallel.tp = {given.tp} can't be divided by parallel.{name} = {size}"
-    row = read_catalog().a2a.get(given.a2a_backend)
+            yield f"parallel.tp = {given.tp} can't be divided by parallel.{name} = {size}"
+    catalog = read_catalog()
+    ep = effective_ep(catalog, a2a_backend=given.a2a_backend, ep=given.ep, tp=given.tp)
+    if ep != given.ep:
+        yield f"SGLang raises ep with a2a_backend {given.a2a_backend}: set parallel.ep = {ep}"
+    row = catalog.a2a.get(given.a2a_backend)
     needed = row.attention_dp if row is not None else None
     wrong = {"tp": given.attention_dp != given.tp, "at least 2": given.attention_dp < 2}
-    if row is None or needed is None or not wrong[needed]:
-        return None
-    return (
-        f"a2a_backend {given.a2a_backend} needs parallel.attention_dp = {needed}, not "
-        f"{given.attention_dp} ({row.attention_dp_source})"
-    )
+    if row is not None and needed is not None and wrong[needed]:
+        yield (
+            f"a2a_backend {given.a2a_backend} needs parallel.attention_dp = {needed}, not "
+            f"{given.attention_dp} ({row.attention_dp_source})"
+        )
 
 
 def _parallel(config: SweepConfig) -> list[str]:
@@ -280,33 +272,32 @@ def _environment(site: LaunchSite) -> dict[str, str]:
     }
 
 
-def _reserved(arguments: Sequence[str]) -> str | None:
+def _reserved(arguments: Sequence[str]) -> Iterator[str]:
     for argument in arguments:
         flag = argument.partition("=")[0]
         # argparse takes a flag's beginning for the whole: --tp for --tp-size.
         begun = [name for name in _RESERVED if name.startswith(flag) and len(flag) > len("--")]
         if begun:
             instead = _RESERVED[flag if flag in _RESERVED else begun[0]]
-            return f"{flag} can't be among the arguments: {instead}"
-    return None
+            yield f"{flag} can't be among the arguments: {instead}"
 
 
-def _reserved_variables(environment: Iterable[str]) -> str | None:
+def _reserved_variables(environment: Iterable[str]) -> Iterator[str]:
     for name in environment:
         if name == _TUNED_VARIABLE:
-            return f"{name} can't be set: engine.share_kernel_tuning says who shares what is tuned"
+            yield f"{name} can't be set: engine.share_kernel_tuning says who shares what is tuned"
         if name.startswith("AUTOTUNE_"):
-            return f"{name} can't be set: servers of a sweep start without any decision"
-    return None
+            yield f"{name} can't be set: servers of a sweep start without any decision"
 
 
 def _backend_in(information: dict[str, Any]) -> str | None:
     backend = information.get("moe_runner_backend")
     if not isinstance(backend, str) or not _NAME.fullmatch(backend):
         return None
-    # SGLang turns this name into `auto` and an all-to-all backend.
-    megamoe = information.get("moe_a2a_backend") == _MEGAMOE
-    return _MEGAMOE if backend == AUTO and megamoe else backend
+    # SGLang turns a name that stands for an all-to-all backend into that one and `auto`.
+    aliases = {row.alias_of_a2a: name for name, row in read_catalog().runners.items()}
+    exchange = information.get("moe_a2a_backend")
+    return aliases.get(exchange, AUTO) if backend == AUTO and exchange else backend
 
 
 async def _get_json(url: str) -> dict[str, Any] | None:

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 # dashes; where the default is False, the flag takes no value.
 _SETTINGS: dict[str, bool | int | str | None] = {
     "attn_cp_size": 1,
-    "disaggregation_mode": "null",
     "deepep_config": None,
     "deepep_dispatcher_output_dtype": "auto",
     "disable_flashinfer_autotune": False,
     "disable_flashinfer_cutlass_moe_fp4_allgather": False,
     "disable_shared_experts_fusion": False,
+    "disaggregation_mode": "null",
     "dwdp_size": 1,
     "elastic_ep_backend": None,
     "enable_deterministic_inference": False,
@@ -28,11 +28,11 @@ _SETTINGS: dict[str, bool | int | str | None] = {
     "enable_paged_experts": False,
     "enable_shared_experts_attn_tp": False,
     "enable_single_batch_overlap": False,
+    "enable_torch_compile": False,
     "enable_two_batch_overlap": False,
     "enable_w4a4_mxfp4_megamoe": False,
     "enable_waterfill": False,
     "enforce_shared_experts_fusion": False,
-    "enable_torch_compile": False,
     "ep_dispatch_algorithm": None,
     "ep_num_redundant_experts": 0,
     "flashinfer_mxfp4_moe_precision": "default",
@@ -59,6 +59,7 @@ _ALIASES = {
     "--moe-data-parallel-size": "moe_dp_size",
     "--pipeline-parallel-size": "pp_size",
 }
+_FLAGS = {f"--{name.replace('_', '-')}": name for name in _SETTINGS} | _ALIASES
 
 
 def settings_in(arguments: Sequence[str]) -> dict[str, str]:
@@ -85,12 +86,11 @@ def _name(flag: str) -> str | None:
     """The field that a flag sets, if it is one of ours; argparse takes a flag's beginning too."""
     if flag in _WHOLE:
         return None
-    flags = {f"--{name.replace('_', '-')}": name for name in _SETTINGS} | _ALIASES
-    if flag in flags:
-        return flags[flag]
+    if flag in _FLAGS:
+        return _FLAGS[flag]
     if not flag.startswith("--") or len(flag) < _SHORTEST_FLAG:
         return None
-    begun = {name for whole, name in flags.items() if whole.startswith(flag)}
+    begun = {name for whole, name in _FLAGS.items() if whole.startswith(flag)}
     return begun.pop() if len(begun) == 1 else None
 
 

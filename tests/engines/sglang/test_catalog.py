@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from autotune.engines.sglang import catalog as catalog_module
 from autotune.engines.sglang import table as table_module
-from autotune.engines.sglang.catalog import Claim, effective_ep, read_catalog, refusal
+from autotune.engines.sglang.catalog import effective_ep, refusal
+from autotune.engines.sglang.table import Claim, read_catalog
 
 CATALOG = read_catalog()
 NVFP4_RUNNERS = [

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from autotune.engines.registry import engine_names, find_engine
-from autotune.engines.sglang.catalog import read_catalog
 from autotune.engines.sglang.engine import SGLangEngine
+from autotune.engines.sglang.table import read_catalog
 from autotune.environment import kernel_variables
 from autotune.records.schema import Candidate
 from tests.engines.conformance import candidate_of, check_engine

@@ -8,7 +8,7 @@ import pytest
 
 from autotune.config import SweepConfig
 from autotune.engines.base import Support
-from autotune.engines.sglang.catalog import read_catalog
+from autotune.engines.sglang.table import read_catalog
 from tests.engines.conformance import candidate_of, make_target
 from tests.engines.sglang.builders import (
     ENGINE,
