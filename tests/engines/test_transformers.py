@@ -174,3 +174,13 @@ def registered(tree: ast.Module) -> set[str]:
                 if isinstance(line, ast.Assign) and isinstance(line.value, ast.Dict):
                     names |= {str(ast.literal_eval(key)) for key in line.value.keys if key}
     return names
+
+
+def test_a_checkpoint_of_the_hub_is_served_from_where_it_lies(tmp_path: Path) -> None:
+    config = make_config(ENGINE)
+    site = msgspec.structs.replace(make_site(tmp_path), model="owner/name")
+    ENGINE.prepare(candidate_of(config), config=config, site=site)
+    made = site.scratch / "model"
+    assert (made / "model.safetensors").read_bytes() == b"weights"
+    command = ENGINE.command(candidate_of(config), config=config, site=site)
+    assert command.model == str(made) and "owner/name" not in command.argv
