@@ -14,11 +14,13 @@ import msgspec
 from autotune.decide.entry import build_entry, merge_entry
 from autotune.decide.rule import judge_run
 from autotune.decide.schema import Judgement
+from autotune.decide.wording import INCONCLUSIVE
 from autotune.decisions.check import check_decision
 from autotune.decisions.freshness import utc_day
 from autotune.decisions.schema import DecisionFile, DecisionKey, decode, encode
 from autotune.errors import EXIT_DONE, EXIT_OPEN, RunFolderError
-from autotune.probe.verdict import CandidateVerdict, judge_probes
+from autotune.probe.schema import CandidateVerdict
+from autotune.probe.verdict import judge_probes
 from autotune.records.folder import (
     DECISION_FILE,
     ENVIRONMENT_FILE,
@@ -48,12 +50,20 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
         return EXIT_DONE if self.decision_files else EXIT_OPEN
 
 
-def conclude(path: Path, *, accept: bool = False, into: Path | None = None) -> Conclusion:
+def conclude(
+    path: Path,
+    *,
+    accept: bool = False,
+    accept_inconclusive: bool = False,
+    into: Path | None = None,
+) -> Conclusion:
     """Judge the run at ``path``, write its tables and report, and the decision if there is one.
 
     Args:
         path: the run folder.
         accept: write the decision in spite of the judgement's blockers, naming them in it.
+        accept_inconclusive: let candidates win whose answers couldn't be judged; the decision
+            says so.
         into: a folder of decision files to merge the decision into, beside ``decision.json``.
 
     Raises:
@@ -63,10 +73,15 @@ def conclude(path: Path, *, accept: bool = False, into: Path | None = None) -> C
     folder = RunFolder(path)
     loaded = load_records(path)
     verdicts = _verdicts(loaded)
-    judgement = judge_run(loaded, verdicts)
-    tables = write_tables(folder, loaded, judgement)
+    judgement = judge_run(loaded, verdicts, accept_inconclusive=accept_inconclusive)
+    tables = write_tables(folder, loaded, judgement, verdicts)
+    accepted = tuple(
+        blocker
+        for blocker in judgement.blockers
+        if accept or (accept_inconclusive and blocker.startswith(INCONCLUSIVE))
+    )
     written = _write_decision(
-        folder, loaded, judgement, verdicts, tables=tables, accept=accept, into=into
+        folder, loaded, judgement, verdicts, tables=tables, accepted=accepted, into=into
     )
     reports = write_report(folder, loaded, judgement, verdicts, environment=_environment(path))
     return Conclusion(
@@ -75,7 +90,7 @@ def conclude(path: Path, *, accept: bool = False, into: Path | None = None) -> C
         verdicts=verdicts,
         reports=tuple(str(report) for report in reports),
         decision_files=tuple(str(file) for file in written),
-        accepted=judgement.blockers if accept and written else (),
+        accepted=accepted if written else (),
     )
 
 
@@ -89,7 +104,7 @@ def rewrite_reports(path: Path) -> tuple[str, ...]:
     loaded = load_records(path)
     verdicts = _verdicts(loaded)
     judgement = judge_run(loaded, verdicts)
-    tables = write_tables(folder, loaded, judgement)
+    tables = write_tables(folder, loaded, judgement, verdicts)
     reports = write_report(folder, loaded, judgement, verdicts, environment=_environment(path))
     return (*(str(path / name) for name in sorted(tables)), *(str(report) for report in reports))
 
@@ -101,6 +116,7 @@ def _verdicts(loaded: LoadedRun) -> dict[str, CandidateVerdict]:
         candidates=[candidate.name for candidate in run.candidates],
         reference=run.reference,
         rule=run.rule,
+        vocabulary_size=run.vocabulary_size,
     )
 
 
@@ -111,11 +127,11 @@ def _write_decision(
     verdicts: Mapping[str, CandidateVerdict],
     *,
     tables: Mapping[str, str],
-    accept: bool,
+    accepted: tuple[str, ...],
     into: Path | None,
 ) -> list[Path]:
     own = folder.path / DECISION_FILE
-    if judgement.choice is None or (judgement.blockers and not accept):
+    if judgement.choice is None or set(judgement.blockers) - set(accepted):
         # A decision that an earlier look wrote must not outlive its reasons.
         try:
             own.unlink(missing_ok=True)
@@ -129,7 +145,7 @@ def _write_decision(
         run_name=folder.path.name,
         tables=tables,
         measured_at=_measured_at(loaded),
-        accepted=judgement.blockers if accept else (),
+        accepted=accepted,
     )
     key = loaded.run.key
     files = {own: merge_entry(None, key, entry)}

@@ -1,11 +1,12 @@
 """``autotune decide``: judge a run folder again, and write its decision."""
 
-from autotune.cli.options import Accept, Into, Json, RunFolderArgument
+from autotune.cli.options import Accept, AcceptInconclusive, Into, Json, RunFolderArgument
 
 
 def decide(
     run: RunFolderArgument,
     accept: Accept = False,
+    accept_inconclusive: AcceptInconclusive = False,
     into: Into = None,
     json: Json = False,
 ) -> None:
@@ -17,5 +18,5 @@ def decide(
     from autotune.cli.conclusion import finish
     from autotune.conclude import conclude
 
-    conclusion = conclude(run, accept=accept, into=into)
+    conclusion = conclude(run, accept=accept, accept_inconclusive=accept_inconclusive, into=into)
     finish(conclusion, json=json)

@@ -27,6 +27,14 @@ Accept = Annotated[
         "file. A candidate with wrong answers is never chosen.",
     ),
 ]
+AcceptInconclusive = Annotated[
+    bool,
+    typer.Option(
+        "--accept-inconclusive",
+        help="Let candidates win whose answers could be judged neither right nor wrong; the "
+        "decision says so.",
+    ),
+]
 Into = Annotated[
     Path | None,
     typer.Option(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from autotune.cli.options import Into, Json
+from autotune.cli.options import AcceptInconclusive, Into, Json
 from autotune.cli.output import progress, tell
 from autotune.errors import EXIT_INTERRUPTED, ConfigError
 
@@ -34,6 +34,7 @@ def sweep(
             help="Print the schedule, the exact commands and their environment; launch nothing.",
         ),
     ] = False,
+    accept_inconclusive: AcceptInconclusive = False,
     into: Into = None,
     json: Json = False,
 ) -> None:
@@ -65,7 +66,7 @@ def sweep(
     try:
         asyncio.run(_measure(context))
         _heed_sigterm()
-        _conclude(folder.path, into=into, json=json)
+        _conclude(folder.path, accept_inconclusive=accept_inconclusive, into=into, json=json)
     except (KeyboardInterrupt, asyncio.CancelledError):
         _tell_interrupted(context, again=again)
         raise typer.Exit(EXIT_INTERRUPTED) from None
@@ -102,15 +103,16 @@ def _heed_sigterm() -> None:
     signal.signal(signal.SIGTERM, interrupt)
 
 
-def _conclude(path: Path, *, into: Path | None, json: bool) -> None:
+def _conclude(path: Path, *, accept_inconclusive: bool, into: Path | None, json: bool) -> None:
     from autotune.cli.conclusion import finish
     from autotune.conclude import conclude
 
-    conclusion = conclude(path, into=into)
+    conclusion = conclude(path, accept_inconclusive=accept_inconclusive, into=into)
     finish(conclusion, json=json)
 
 
 def _tell_plan(context: "SweepContext") -> None:
+    from autotune.probe.ask import fillers_in_load, probes_in_load
     from autotune.sweep.plan import make_plan
     from autotune.sweep.run import remaining
 
@@ -123,10 +125,15 @@ def _tell_plan(context: "SweepContext") -> None:
     for number, launch in enumerate(plan.launches, start=1):
         order = ", ".join(str(concurrency) for concurrency in launch.concurrencies)
         name = launch.candidate.name
-        tell(f"  {number:>2}  round {launch.round}  {name}  concurrency {order}")
+        what = f"concurrency {order}" if order else "the reference's answers, no load"
+        tell(f"  {number:>2}  round {launch.round}  {name}  {what}")
     tell("\nrequests per point, beside as many warm-up requests as the concurrency:")
     for concurrency in config.load.concurrency:
-        tell(f"  concurrency {concurrency}: {config.requests_at(concurrency)}")
+        probes, fillers = probes_in_load(concurrency), fillers_in_load(concurrency)
+        tell(
+            f"  concurrency {concurrency}: {config.requests_at(concurrency)} measured, then "
+            f"{probes} probes among {fillers} more"
+        )
     _tell_commands(context)
 
 

@@ -39,8 +39,8 @@ def check_config(config: SweepConfig) -> None:
 
 
 def _check_model(model: ModelConfig) -> None:
-    if [model.path, model.repository, model.synthetic].count(None) != 2:
-        raise ConfigError("model: give exactly one of path, repository and synthetic")
+    if [model.path, model.repository, model.witness].count(None) != 2:
+        raise ConfigError("model: give exactly one of path, repository and witness")
     if model.path == "":
         raise ConfigError("model.path: it is empty: name a checkpoint folder")
     if model.repository is not None and not _REPOSITORY.fullmatch(model.repository):
@@ -114,8 +114,14 @@ def _check_decision(config: SweepConfig) -> None:
     try:
         config.rule().check(concurrencies)
     except ValueError as error:
-        section = "probe: " if "agreement" in str(error) else "decision."
-        raise ConfigError(f"{section}{error}") from None
+        raise ConfigError(f"{_section(str(error))}{error}") from None
+
+
+def _section(problem: str) -> str:
+    if problem.startswith("task_"):
+        return "probe.task: "
+    judged = ("tolerated_", "rejected_", "false_alarm")
+    return "probe." if problem.startswith(judged) else "decision."
 
 
 def _check_launch(config: SweepConfig) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from autotune.decisions.schema import Count
-from autotune.records.schema import Candidate, Rule
+from autotune.records.schema import Candidate, CorrectnessRule, Rule
 
 # Bounds far above anything real: a typing error is told at once, not by a hang.
 Concurrency = Annotated[int, msgspec.Meta(ge=1, le=65_536)]
@@ -18,21 +18,24 @@ Rounds = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=604_800)]
 Seed = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
+# The name of the questions that come with autotune.
+SHIPPED_QUESTIONS = "arithmetic"
+_LONG_PROMPT_TOKENS = 512
+
 
 class ModelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which checkpoint is served. Exactly one of ``path``, ``repository`` and ``synthetic``.
+    """Which checkpoint is served. Exactly one of ``path``, ``repository`` and ``witness``.
 
     ``path`` is a folder with config.json, relative to the working directory. ``repository`` names
     one on the Hugging Face hub (``owner/name``), which must have been downloaded before.
-    ``synthetic`` makes a small random checkpoint of that name from ``seed``. ``architecture`` and
-    ``geometry`` are read from config.json; they are only needed where it doesn't say them, or to
-    print a plan (--dry-run) where the checkpoint isn't.
+    ``witness`` is a tiny trained one that comes with autotune. ``architecture`` and ``geometry``
+    are read from config.json; they are only needed where it doesn't say them, or to print a plan
+    (--dry-run) where the checkpoint isn't.
     """
 
     path: str | None = None
     repository: str | None = None
-    synthetic: Literal["minimax-m2"] | None = None
-    seed: Seed = 0
+    witness: Literal["minimax-m2"] | None = None
     quantization: str = "none"
     architecture: str | None = None
     geometry: str | None = None
@@ -111,18 +114,38 @@ class LoadConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     seed: Seed = 0
 
 
-class ProbeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How correctness is asked for: at temperature 0, alone and at the highest concurrency.
+class TaskConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Questions with checkable answers, asked at each launch.
 
-    A candidate passes if its answers agree with the reference's by at least ``min_agreement``
-    on average, and fails under ``max_disagreement``; ``docs/decisions.md`` explains why these
-    differ from 1 and 0.
+    ``questions`` is ``arithmetic``, the small set that comes with autotune, or a JSONL file
+    (``docs/formats.md``). ``items`` takes the first so many of them. A candidate fails if its
+    accuracy is lower than the reference's by more than ``margin`` (0.02 = two points).
+    """
+
+    questions: str = SHIPPED_QUESTIONS
+    items: Count | None = None
+    max_tokens: Count = 64
+    margin: float = 0.02
+
+
+class ProbeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How correctness is asked for and judged; ``docs/correctness.md`` explains each setting.
+
+    Everything is asked at temperature 0: alone, many at once, and among the load's requests.
+    ``long_prompt_tokens`` is by default what fills the longest request of the load. The
+    reference is asked everything ``reference_repeats`` times before the first round. Rates are
+    per token, drops are nats per token; see `autotune.records.schema.CorrectnessRule`.
     """
 
     max_tokens: Count = 32
-    long_prompt_tokens: Count = 512
-    min_agreement: float = 0.5
-    max_disagreement: float = 0.1
+    long_prompt_tokens: Count | None = None
+    reference_repeats: Annotated[int, msgspec.Meta(ge=1, le=100)] = 2
+    tolerated_rate: float = 0.05
+    rejected_rate: float = 0.25
+    tolerated_drop: float = 0.02
+    rejected_drop: float = 0.2
+    false_alarm: float = 0.01
+    task: TaskConfig | None = None
 
 
 class DecisionConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -175,7 +198,7 @@ class SweepConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     def rule(self) -> Rule:
         """Return the decision rule's settings, weights spread over the concurrencies."""
-        decision = self.decision
+        decision, probe = self.decision, self.probe
         return Rule(
             rounds=decision.rounds,
             delta=decision.delta,
@@ -184,9 +207,20 @@ class SweepConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             weights=dict(zip(self.load.concurrency, decision.weights, strict=True))
             if decision.weights
             else {},
-            min_agreement=self.probe.min_agreement,
-            max_disagreement=self.probe.max_disagreement,
+            correctness=CorrectnessRule(
+                tolerated_rate=probe.tolerated_rate,
+                rejected_rate=probe.rejected_rate,
+                tolerated_drop=probe.tolerated_drop,
+                rejected_drop=probe.rejected_drop,
+                false_alarm=probe.false_alarm,
+                task_margin=probe.task.margin if probe.task else CorrectnessRule().task_margin,
+            ),
         )
+
+    def long_prompt_tokens(self) -> int:
+        """Length of the probe's longest prompt: by default it fills the load's longest request."""
+        longest = self.load.input_tokens + self.load.output_tokens - self.probe.max_tokens
+        return self.probe.long_prompt_tokens or max(longest, _LONG_PROMPT_TOKENS)
 
     def requests_at(self, concurrency: int) -> int:
         """How many measured requests a point at ``concurrency`` sends."""

@@ -9,7 +9,7 @@ import msgspec
 
 from autotune.decisions import one_line
 from autotune.decisions.request import AUTO
-from autotune.probe.verdict import CandidateVerdict
+from autotune.probe.schema import CandidateVerdict
 from autotune.records.folder import LoadedRun
 from autotune.records.schema import CANDIDATE_FAILURES, Candidate
 

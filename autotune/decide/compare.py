@@ -38,9 +38,13 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     doubt: str | None
 
 
-def eligible(admissions: Collection[Admission]) -> list[Admission]:
-    """Those that passed; only where nobody did, those whose answers nobody could judge."""
+def eligible(
+    admissions: Collection[Admission], *, accept_inconclusive: bool = False
+) -> list[Admission]:
+    """Those that passed; where nobody did, or somebody accepts it, the inconclusive ones too."""
     able = [admission for admission in admissions if admission.refusal is None]
+    if accept_inconclusive:
+        return able
     passed = [admission for admission in able if admission.verdict.verdict == "pass"]
     return passed or able
 

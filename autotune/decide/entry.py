@@ -24,7 +24,7 @@ from autotune.decisions.schema import (
     Scope,
 )
 from autotune.errors import AutotuneError, DecisionFileError
-from autotune.probe.verdict import CandidateVerdict
+from autotune.probe.schema import CandidateVerdict
 from autotune.records.folder import LoadedRun
 from autotune.records.schema import PointFigures
 

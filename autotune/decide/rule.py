@@ -15,20 +15,26 @@ from autotune.decide.schema import Judgement, Standing
 from autotune.decide.standing import baseline_of, overall_ratio, standing_of, winners_of
 from autotune.decisions.request import AUTO
 from autotune.decisions.schema import ConcurrencyWinner
-from autotune.probe.verdict import CandidateVerdict
+from autotune.probe.schema import CandidateVerdict
 from autotune.records.folder import LoadedRun
 from autotune.records.schema import RunRecord
 
 
-def judge_run(run: LoadedRun, verdicts: Mapping[str, CandidateVerdict]) -> Judgement:
+def judge_run(
+    run: LoadedRun,
+    verdicts: Mapping[str, CandidateVerdict],
+    *,
+    accept_inconclusive: bool = False,
+) -> Judgement:
     """Judge a run by its rule.
 
     Args:
         run: its records.
         verdicts: every candidate's verdict on its answers.
+        accept_inconclusive: let candidates compete whose answers couldn't be judged.
     """
     admissions = admit(run, verdicts)
-    able = eligible(admissions.values())
+    able = eligible(admissions.values(), accept_inconclusive=accept_inconclusive)
     contenders = [admission for admission in able if admission.unmeasured is None]
     rounds = shared_rounds(contenders, run.run)
     if not rounds:

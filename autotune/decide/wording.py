@@ -5,8 +5,11 @@ from collections.abc import Mapping, Sequence
 from autotune.decide.schema import RatioEstimate, Standing
 from autotune.decide.statistics import Bounds, ratio
 from autotune.decisions.schema import ConcurrencyWinner, Interval, Outcome
-from autotune.probe.verdict import CandidateVerdict
+from autotune.probe.schema import CandidateVerdict
 from autotune.records.schema import PointRecord, Rule
+
+# How a blocker begins that --accept-inconclusive accepts.
+INCONCLUSIVE = "correctness is inconclusive"
 
 
 def percent(ratio: float) -> str:
@@ -59,7 +62,7 @@ def blockers(doubt: str | None, verdict: CandidateVerdict) -> tuple[str, ...]:
     if verdict.verdict != "pass":
         reason = verdict.reason
         if not reason.startswith("no correctness evidence"):
-            reason = f"correctness is {verdict.verdict}: {reason}"
+            reason = f"{INCONCLUSIVE}: {reason}"
         found.append(reason)
     return tuple(found)
 

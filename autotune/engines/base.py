@@ -69,12 +69,16 @@ class LaunchSite(msgspec.Struct, frozen=True, kw_only=True):
 class ServerTraits(msgspec.Struct, frozen=True, kw_only=True):
     """What an engine's HTTP interface can do, and what else a sweep must know of the engine.
 
-    ``a2a_modes`` are the default modes of its all-to-all backends; ``tunes_kernels`` tells
-    whether kernels are tuned at start-up, so that two launches may run different ones.
+    ``log_probabilities`` names the way in which a server tells the log-probabilities of a given
+    text (`autotune.probe.teacher`): SGLang's ``/generate``, or ``echo`` with ``logprobs`` of
+    ``/v1/completions``; ``None`` where it can't. ``a2a_modes`` are the default modes of its
+    all-to-all backends; ``tunes_kernels`` tells whether kernels are tuned at start-up, so that two
+    launches may run different ones.
     """
 
     takes_token_ids: bool
     takes_ignore_eos: bool
+    log_probabilities: Literal["generate", "echo"] | None = None
     a2a_modes: dict[str, str] = {}
     tunes_kernels: bool = False
 

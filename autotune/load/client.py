@@ -17,6 +17,7 @@ from yarl import URL
 
 from autotune.load.stream import Answer, RawRequest, read_answer
 from autotune.load.workload import Prompt
+from autotune.records.schema import RequestRole
 
 EndpointKind = Literal["completions", "chat"]
 _PATHS = {"completions": "v1/completions", "chat": "v1/chat/completions"}
@@ -52,7 +53,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         else:
             body["prompt"] = asked
         body |= {
-            "max_tokens": max_tokens,
+            "max_tokens": prompt.max_tokens or max_tokens,
             "temperature": 0,
             "stream": True,
             "stream_options": {"include_usage": True},
@@ -88,12 +89,39 @@ class ClosedLoopRun(msgspec.Struct, frozen=True, kw_only=True):
         zero = min((raw.sent_at_s for raw in self.requests), default=0.0)
         return [read_answer(raw, zero_s=zero) for raw in self.requests]
 
+    def answers_to(self, prompts: Sequence[Prompt]) -> list[Answer]:
+        """One answer for each of the run's prompts, in their order.
+
+        One that was never sent, since the server had gone, has the outcome ``connection``.
+        """
+        answers = {answer.record.index: answer for answer in self.answers()}
+        never = f"not sent: {self.stopped}"
+        for index, prompt in enumerate(prompts):
+            if index not in answers:
+                raw = RawRequest(
+                    index=index,
+                    role=prompt.role,
+                    sent_at_s=0.0,
+                    error="connection",
+                    error_text=never,
+                )
+                answers[index] = read_answer(raw, zero_s=0.0)
+        return [answers[index] for index in range(len(prompts))]
+
 
 class _Loop:
     """The state that the workers of one closed loop share."""
 
-    def __init__(self, bodies: Sequence[bytes], *, timeout_s: float, give_up_after: int) -> None:
+    def __init__(
+        self,
+        bodies: Sequence[bytes],
+        roles: Sequence[RequestRole],
+        *,
+        timeout_s: float,
+        give_up_after: int,
+    ) -> None:
         self.pending: Iterator[tuple[int, bytes]] = iter(enumerate(bodies))
+        self.roles = roles
         self.total = len(bodies)
         self.timeout_s = timeout_s
         self.give_up_after = give_up_after
@@ -121,7 +149,9 @@ class _Loop:
         clock = time.perf_counter
         stamps: list[float] = []
         chunks: list[bytes] = []
-        raw = RawRequest(index=index, sent_at_s=clock(), stamps=stamps, chunks=chunks)
+        raw = RawRequest(
+            index=index, role=self.roles[index], sent_at_s=clock(), stamps=stamps, chunks=chunks
+        )
         self.requests.append(raw)
         try:
             async with asyncio.timeout(self.timeout_s), session.post(url, data=body) as response:
@@ -175,7 +205,7 @@ async def run_closed_loop(
         endpoint: whom to ask, and how.
         prompts: one request each, in this order.
         concurrency: requests in flight.
-        max_tokens: output tokens asked of each request.
+        max_tokens: output tokens asked of each request whose prompt doesn't say otherwise.
         request_timeout_s: a request that takes longer ends as ``timeout``.
         stall_timeout_s: longest silence of the server as a whole; ``None`` waits for each
             request's own timeout.
@@ -188,7 +218,12 @@ async def run_closed_loop(
     """
     bodies = [endpoint.body(prompt, max_tokens=max_tokens) for prompt in prompts]
     url = URL(endpoint.url())
-    state = _Loop(bodies, timeout_s=request_timeout_s, give_up_after=max(3, concurrency))
+    state = _Loop(
+        bodies,
+        [prompt.role for prompt in prompts],
+        timeout_s=request_timeout_s,
+        give_up_after=max(3, concurrency),
+    )
     async with AsyncExitStack() as stack:
         if session is None:
             opened = open_session(endpoint, concurrency=concurrency)
@@ -238,13 +273,7 @@ async def ask(
         max_tokens=max_tokens,
         request_timeout_s=timeout_s,
     )
-    answers = {answer.record.index: answer for answer in run.answers()}
-    never = f"not sent: {run.stopped}"
-    for index in range(len(prompts)):
-        if index not in answers:
-            raw = RawRequest(index=index, sent_at_s=0.0, error="connection", error_text=never)
-            answers[index] = read_answer(raw, zero_s=0.0)
-    return [answers[index] for index in range(len(prompts))]
+    return run.answers_to(prompts)
 
 
 async def _watch(

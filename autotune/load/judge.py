@@ -41,7 +41,8 @@ def judge_point(
     """Judge one measured run.
 
     Args:
-        requests: every request that was sent.
+        requests: every request that was sent; failures count whatever their role, anything else
+            is judged by the measured ones.
         figures: theirs, from `autotune.load.metrics.figures`.
         concurrency: requests that were to be in flight.
         asked_input_tokens: length that every prompt was made to have; ``None`` isn't checked.
@@ -54,11 +55,16 @@ def judge_point(
         The first failure in this order: ``crashed``, ``stalled``, ``request_errors``,
         ``length_mismatch``, ``not_steady``, ``concurrency_not_reached``; else ``ok``.
     """
-    failure = _failed_requests(requests, max_error_rate=max_error_rate, not_sent=not_sent)
+    measured = [request for request in requests if request.role == "measured"]
+    # An early end is told by the last requests, of any role; a share by the measured ones first.
+    failure = None if not_sent else _failed_requests(measured, max_error_rate=max_error_rate)
+    failure = failure or _failed_requests(
+        requests, max_error_rate=max_error_rate, not_sent=not_sent
+    )
     if failure is not None or figures is None:
         return failure or PointVerdict(status="request_errors", reason="no request was sent")
-    window = window or measuring_window(requests)
-    good = [request for request in requests if request.outcome == "ok"]
+    window = window or measuring_window(measured)
+    good = [request for request in measured if request.outcome == "ok"]
     warnings = [
         *_warn_of_failures(requests, max_error_rate),
         *_warn_of_window(window),
@@ -73,7 +79,7 @@ def judge_point(
 
 
 def _failed_requests(
-    requests: Sequence[RequestRecord], *, max_error_rate: float, not_sent: int
+    requests: Sequence[RequestRecord], *, max_error_rate: float, not_sent: int = 0
 ) -> PointVerdict | None:
     bad = [request for request in requests if request.outcome != "ok"]
     if not bad and not not_sent:

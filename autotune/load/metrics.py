@@ -21,7 +21,8 @@ def figures(
     """Return the figures of one measured run.
 
     Args:
-        requests: every request of the run; stamps in seconds since the first dispatch.
+        requests: every request of the run; stamps in seconds since the first dispatch. Those whose
+            role isn't ``measured`` are left out.
         concurrency: requests that were to be in flight.
         window: where it was computed already; by default `measuring_window`.
 
@@ -29,6 +30,7 @@ def figures(
         The figures, or ``None`` if no request ended well. Rates are over the window; times per
         request are over the requests dispatched in it, whenever they ended.
     """
+    requests = [request for request in requests if request.role == "measured"]
     good = [request for request in requests if request.outcome == "ok" and request.chunk_at_s]
     if not good:
         return None

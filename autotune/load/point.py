@@ -16,6 +16,7 @@ from autotune.load.client import (
 from autotune.load.judge import PointVerdict, judge_point
 from autotune.load.metrics import figures
 from autotune.load.steady import measuring_window
+from autotune.load.stream import Answer
 from autotune.load.workload import Prompt
 from autotune.records.schema import (
     MeasurementWarning,
@@ -30,11 +31,13 @@ BUSY = 0.8
 class PointMeasurement(msgspec.Struct, frozen=True, kw_only=True):
     """One measured point; the caller adds whose it is.
 
-    ``requests`` are those of the measured run. ``interrupted`` means that ``stop`` was set: the
-    point says nothing and isn't to be recorded.
+    ``requests`` are those of the measured run and of its tail, ``tail`` the latter's answers, in
+    their prompts' order. ``interrupted`` means that ``stop`` was set: the point says nothing and
+    isn't to be recorded.
     """
 
     requests: list[RequestRecord]
+    tail: list[Answer] = []
     figures: PointFigures | None
     status: PointStatus
     reason: str | None = None
@@ -49,6 +52,7 @@ async def measure_point(
     *,
     concurrency: int,
     max_tokens: int,
+    tail: Sequence[Prompt] = (),
     asked_input_tokens: int | None = None,
     asked_output_tokens: int | None = None,
     request_timeout_s: float = 600.0,
@@ -69,6 +73,8 @@ async def measure_point(
         prompts: at least twice ``concurrency``, best a multiple of it.
         concurrency: requests in flight.
         max_tokens: output tokens asked of each request.
+        tail: what is asked after the measured ones, in the same loop: the window has ended by
+            then, so that it enters no figure. Its prompts' roles aren't ``measured``.
         asked_input_tokens: length of every prompt, to be checked against the server's count; not
             checked on a chat endpoint, whose template adds tokens.
         asked_output_tokens: length that every answer must have; usually ``max_tokens``.
@@ -102,7 +108,7 @@ async def measure_point(
         warmed = await run(warmup_prompts, None)
         if warmed.stopped is not None:
             return _ended_in_warmup(warmed, concurrency, interrupted=_is_set(stop))
-        done = await run(prompts, on_progress)
+        done = await run([*prompts, *tail], on_progress)
     requests = [answer.record for answer in done.answers()]
     if _is_set(stop) and done.not_sent:
         return PointMeasurement(
@@ -112,7 +118,8 @@ async def measure_point(
             reason=done.stopped,
             interrupted=True,
         )
-    window = measuring_window(requests)
+    measured = [request for request in requests if request.role == "measured"]
+    window = measuring_window(measured)
     found = figures(requests, concurrency=concurrency, window=window)
     verdict = judge_point(
         requests,
@@ -126,6 +133,7 @@ async def measure_point(
     )
     return PointMeasurement(
         requests=requests,
+        tail=done.answers_to([*prompts, *tail])[len(prompts) :],
         figures=found,
         status=verdict.status,
         reason=verdict.reason,

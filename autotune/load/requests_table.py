@@ -16,6 +16,7 @@ from autotune.records.schema import RequestRecord
 _SCHEMA = pa.schema(
     [
         pa.field("index", pa.int64(), nullable=False),
+        pa.field("role", pa.string(), nullable=False),
         pa.field("outcome", pa.string(), nullable=False),
         pa.field("sent_at_s", pa.float64(), nullable=False),
         pa.field("ended_at_s", pa.float64(), nullable=False),

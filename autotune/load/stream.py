@@ -12,10 +12,12 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
-from autotune.records.schema import RequestOutcome, RequestRecord
+from autotune.records.schema import RequestOutcome, RequestRecord, RequestRole
 
 RawError = Literal["timeout", "connection"]
 _EXCERPT = 200
+# What SGLang says matched where it met a token outside the vocabulary (schedule_batch.py).
+NAN_MARK = "NaN happened"
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _NOT_SSE = "the answer isn't a stream of server-sent events"
 _Tokens = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
@@ -29,6 +31,7 @@ class RawRequest(msgspec.Struct, kw_only=True):
     """
 
     index: int
+    role: RequestRole = "measured"
     sent_at_s: float
     ended_at_s: float = 0.0
     status: int | None = None
@@ -39,10 +42,16 @@ class RawRequest(msgspec.Struct, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """One request's record and its text: every channel, in order of arrival."""
+    """One request's record and what it says.
+
+    ``text`` is content and tool calls, ``reasoning`` what came in a channel of its own for
+    thinking. ``nan_marked`` tells that the engine met a NaN and says so.
+    """
 
     record: RequestRecord
     text: str
+    reasoning: str = ""
+    nan_marked: bool = False
 
 
 class Event(NamedTuple):
@@ -63,6 +72,7 @@ class _Choice(msgspec.Struct):
     delta: _Delta | None = None
     text: Any = None
     finish_reason: Any = None
+    matched_stop: Any = None
 
 
 class _Details(msgspec.Struct):
@@ -127,6 +137,8 @@ class _Reading:
 
     def __init__(self) -> None:
         self.text: list[str] = []
+        self.reasoning: list[str] = []
+        self.nan_marked = False
         self.token_stamps: list[float] = []
         self.usage: _Usage | None = None
         self.finish_reason: str | None = None
@@ -140,31 +152,48 @@ class _Reading:
         try:
             payload = _decode(event.data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            self._fail(f"an event isn't a completion chunk ({error}): {excerpt(event.data)}")
+            why = f"an event isn't a completion chunk ({error})"
+            if not _is_utf8(event.data):
+                why = "an event holds invalid UTF-8"
+            self._fail(f"{why}: {excerpt(event.data)}")
             return
         if payload.error is not None or payload.object == "error":
             self._fail(f"error inside the stream: {excerpt(event.data)}")
             return
         if payload.usage is not None:
             self.usage = payload.usage
-        text = "".join(self._choice_text(choice) for choice in payload.choices or ())
-        if text:
-            self.text.append(text)
+        before = len(self.text) + len(self.reasoning)
+        for choice in payload.choices or ():
+            self._read_choice(choice)
+        if len(self.text) + len(self.reasoning) > before:
             self.token_stamps.append(event.at_s)
 
-    def _choice_text(self, choice: _Choice) -> str:
+    def _read_choice(self, choice: _Choice) -> None:
         if isinstance(choice.finish_reason, str):
             self.finish_reason = _printable(choice.finish_reason)[:40]
+        self.nan_marked = self.nan_marked or choice.matched_stop == NAN_MARK
         channels = [choice.text]
         if choice.delta is not None:
             delta = choice.delta
             # Servers that know both names send the same text under each: take one.
-            channels += [delta.reasoning_content or delta.reasoning, delta.content]
-            channels += _tool_call_text(delta.tool_calls)
-        return "".join(channel for channel in channels if isinstance(channel, str))
+            self.reasoning += _texts([delta.reasoning_content or delta.reasoning])
+            channels += [delta.content, *_tool_call_text(delta.tool_calls)]
+        self.text += _texts(channels)
 
     def _fail(self, problem: str) -> None:
         self.problem = self.problem or problem
+
+
+def _texts(channels: Sequence[Any]) -> list[str]:
+    return [channel for channel in channels if isinstance(channel, str) and channel]
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _tool_call_text(calls: Any) -> list[Any]:
@@ -195,6 +224,7 @@ def read_answer(raw: RawRequest, *, zero_s: float) -> Answer:
     details = usage.prompt_tokens_details or _Details()
     record = RequestRecord(
         index=raw.index,
+        role=raw.role,
         outcome=outcome,
         sent_at_s=raw.sent_at_s - zero_s,
         ended_at_s=raw.ended_at_s - zero_s,
@@ -205,7 +235,12 @@ def read_answer(raw: RawRequest, *, zero_s: float) -> Answer:
         finish_reason=reading.finish_reason,
         error=error,
     )
-    return Answer(record=record, text="".join(reading.text))
+    return Answer(
+        record=record,
+        text="".join(reading.text),
+        reasoning="".join(reading.reasoning),
+        nan_marked=reading.nan_marked,
+    )
 
 
 def _outcome(raw: RawRequest, reading: _Reading) -> tuple[RequestOutcome, str | None]:

@@ -10,6 +10,7 @@ import msgspec
 from tokenizers import Tokenizer
 
 from autotune.errors import InputError, UsageError
+from autotune.records.schema import RequestRole
 
 _POOL = 4096
 _SCREENED = 32768
@@ -17,11 +18,16 @@ _REDRAWS = 20
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
-    """One prompt: either ``text`` or ``token_ids``. ``input_tokens`` is ``None`` if not known."""
+    """One prompt: either ``text`` or ``token_ids``. ``input_tokens`` is ``None`` if not known.
+
+    ``max_tokens`` are the output tokens asked of it, where that isn't what its run asks of all.
+    """
 
     text: str | None = None
     token_ids: tuple[int, ...] | None = None
     input_tokens: int | None = None
+    max_tokens: int | None = None
+    role: RequestRole = "measured"
 
     def __post_init__(self) -> None:
         if (self.text is None) == (self.token_ids is None):

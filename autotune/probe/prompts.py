@@ -1,51 +1,109 @@
-"""The fixed prompts that correctness is asked with: short ones, code, other languages, a long one.
+"""The fixed prompts that correctness is asked with: short ones, code, other languages, long ones.
 
-The texts are part of the evidence: changing one changes `prompts_digest`, and records of another
-digest aren't comparable.
+The texts are part of the evidence: changing one changes `prompts_digest`, and answers to prompts
+of another digest aren't comparable. They are many rather than long: a server that answers the same
+each time shows nothing new when a prompt is repeated.
 """
 
 import hashlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from autotune.errors import InputError
+from autotune.records.schema import ProbePrompt, PromptKind
 
-SHORT_PROMPTS = {
+_SHORT = {
     "capital": "Question: What is the capital of France?\nAnswer:",
     "sum": "Question: What is 2 + 2?\nAnswer:",
     "count": "Count from one to twenty: one, two, three,",
-    "code": "def fibonacci(n):\n    ",
     "list": "The days of the week are Monday,",
-    "german": "Der schnelle braune Fuchs springt über den faulen",
-    "chinese": "从前有一座山",
-    "json": '{"name": "Ada", "born": 1815, "occupation":',
+    "opposites": "hot: cold\nbig: small\nfast: slow\nlight:",
+    "history": "The first person to walk on the Moon was",
+    "definition": "A thermometer is an instrument that",
+    "story": "Once upon a time, in a village by the sea, there lived",
+    "letter": "Dear customer,\n\nThank you for your order. We are sorry to tell you that",
+    "manual": "If the file cannot be opened, an exception is raised. Otherwise",
+    "argue": "There are three reasons why trains are better than cars. First,",
+    "physics": "Water boils at a lower temperature on a mountain because",
 }
-LONG_PROMPT = "long"
+_CODE = {
+    "function": "def fibonacci(n):\n    ",
+    "docstring": 'def split_words(text):\n    """Return the list of words in',
+    "json": '{"name": "Ada", "born": 1815, "occupation":',
+    "sql": "SELECT name, COUNT(*) FROM orders WHERE",
+    "table": "| city | country |\n| --- | --- |\n| Paris | France |\n| Rome |",
+}
+_LANGUAGE = {
+    "german": "Der schnelle braune Fuchs springt über den faulen",
+    "chinese": "从前有一座山。山上有一座庙。庙里有",
+    "spanish": "La capital de España es Madrid y la capital de Portugal es",
+    "russian": "Москва является столицей",
+}
+_CODE_LINES = (
+    "def step_{number}(values):",
+    '    """Return every value that is larger than {large}."""',
+    "    return [value for value in values if value > {large}]",
+    "",
+)
 # Without a tokenizer, a token is taken to be this many characters of English.
 _CHARACTERS_PER_TOKEN = 4
+_SHORTEST_LONG_TOKENS = 16
 
 
-def probe_prompts(*, long_tokens: int, tokenizer_file: Path | None) -> dict[str, str]:
-    """Return the prompts by name, with a long one of about ``long_tokens`` tokens.
+def probe_prompts(*, long_tokens: int, tokenizer_file: Path | None) -> tuple[ProbePrompt, ...]:
+    """Return the prompts, four long ones among them: two of ``long_tokens`` tokens, two of half.
 
     Raises:
         InputError: ``tokenizer_file`` isn't a tokenizer.
     """
-    return {**SHORT_PROMPTS, LONG_PROMPT: _long_text(long_tokens, tokenizer_file)}
+    cut = _cutter(tokenizer_file)
+    half = max(_SHORTEST_LONG_TOKENS, long_tokens // 2)
+    long_texts = {
+        "long_list": cut(_long_list(long_tokens), long_tokens),
+        "long_code": cut(_long_code(long_tokens), long_tokens),
+        "half_list": cut(_long_list(half, first=1000), half),
+        "half_code": cut(_long_code(half, first=1000), half),
+    }
+    kinds: tuple[tuple[PromptKind, dict[str, str]], ...] = (
+        ("short", _SHORT),
+        ("code", _CODE),
+        ("language", _LANGUAGE),
+        ("long", long_texts),
+    )
+    return tuple(
+        ProbePrompt(name=name, kind=kind, text=text)
+        for kind, texts in kinds
+        for name, text in texts.items()
+    )
 
 
-def prompts_digest(prompts: dict[str, str]) -> str:
+def prompts_digest(prompts: Sequence[ProbePrompt]) -> str:
     """Return a SHA-256 that is equal only for the same prompts under the same names."""
-    joined = "\0".join(f"{name}\0{text}" for name, text in sorted(prompts.items()))
+    joined = "\0".join(
+        f"{one.name}\0{one.text}" for one in sorted(prompts, key=lambda one: one.name)
+    )
     return hashlib.sha256(joined.encode()).hexdigest()
 
 
-def _long_text(tokens: int, tokenizer_file: Path | None) -> str:
-    text = " ".join(
+def _long_list(tokens: int, *, first: int = 1) -> str:
+    return " ".join(
         f"Item {number} of the list costs {number * 7 % 101} coins and weighs {number * 3} grams."
-        for number in range(1, 2 + tokens // 4)
+        for number in range(first, first + 1 + tokens // 4)
     )
+
+
+def _long_code(tokens: int, *, first: int = 1) -> str:
+    return "\n".join(
+        line.format(number=number, large=number * 13 % 97)
+        for number in range(first, first + 1 + tokens // 8)
+        for line in _CODE_LINES
+    )
+
+
+def _cutter(tokenizer_file: Path | None) -> Callable[[str, int], str]:
+    """A function that cuts a text to so many tokens."""
     if tokenizer_file is None:
-        return text[: tokens * _CHARACTERS_PER_TOKEN]
+        return lambda text, tokens: text[: tokens * _CHARACTERS_PER_TOKEN]
     from tokenizers import Tokenizer
 
     try:
@@ -54,7 +112,11 @@ def _long_text(tokens: int, tokenizer_file: Path | None) -> str:
         raise InputError(f"{tokenizer_file}: not a tokenizer: {error}") from None
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    offsets = tokenizer.encode(text, add_special_tokens=False).offsets[:tokens]
-    if not offsets:
-        raise InputError(f"{tokenizer_file}: it makes no tokens of plain text")
-    return text[: offsets[-1][1]]
+
+    def cut(text: str, tokens: int) -> str:
+        offsets = tokenizer.encode(text, add_special_tokens=False).offsets[:tokens]
+        if not offsets:
+            raise InputError(f"{tokenizer_file}: it makes no tokens of plain text")
+        return text[: offsets[-1][1]]
+
+    return cut

@@ -1,59 +1,59 @@
-"""From probe answers to a verdict per candidate, by comparison with the reference's answers.
+"""From probe records to a verdict per candidate: the findings weighed, the worst answer, the odds.
 
-Pure: records in, verdicts out. It reads agreement and loud ill health from greedy texts; it
-can't see a small loss of quality, and its reasons don't claim so.
-
-How it judges, in this order (``docs/decisions.md`` tells why):
-
-1. no answers, or no reference's answers to compare with: ``inconclusive``;
-2. a request that failed although the reference answered that prompt: ``fail``;
-3. an answer that disagrees with the reference's *and* looks worse than anything the reference
-   wrote (replacement characters, one piece of text repeated): ``fail``;
-4. mean agreement below ``max_disagreement``: ``fail``;
-5. the reference doesn't repeat itself, so that nothing can be held against it: ``inconclusive``;
-6. answers change under load clearly more often than the reference's do: ``inconclusive``;
-7. mean agreement of at least ``min_agreement``: ``pass``; between the two: ``inconclusive``.
+Pure: records in, verdicts out, the same ones whenever it is asked. Each kind of evidence judges in
+a module of its own (`health`, `agreement`, `log_probabilities`, `task`); here they are put
+together. ``fail`` outweighs ``inconclusive``, which outweighs ``pass``; ``docs/correctness.md``
+tells why each rule is as it is, and what a pass doesn't show.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 
 import msgspec
 
 from autotune.decisions.schema import Verdict
-from autotune.probe.scoring import agreement, repetition_share, replacement_share
-from autotune.records.schema import ProbeAnswer, ProbeRecord, Rule
+from autotune.probe.agreement import Setting, judge_rate, judge_strays, settings_of
+from autotune.probe.answers import (
+    Given,
+    Trusted,
+    Walk,
+    given,
+    read_trusted,
+    unfinished_share,
+    walks,
+)
+from autotune.probe.health_judgement import (
+    IllAnswer,
+    ill_answers,
+    judge_health,
+    reference_doubt,
+)
+from autotune.probe.log_probabilities import Scored, continuations, judge_scores, read_scores
+from autotune.probe.odds import odds_of_answers, odds_of_prompts, smallest_seen
+from autotune.probe.schema import CandidateVerdict, Example, Finding, MissOdds
+from autotune.probe.task import judge_task, odds_of_task
+from autotune.records.schema import (
+    CorrectnessRule,
+    ProbeRecord,
+    Rule,
+    ScoredContinuation,
+    TaskAnswer,
+)
 
-# How much worse than the reference's worst answer a text must look to count as ill.
-_ILL_MARGIN = 0.2
-# How much larger a share of answers than the reference's may change under load.
-_CHANGE_MARGIN = 0.05
+# Beyond this share of answers that are all thinking, what is left isn't the prompt set any more.
+_MOST_UNFINISHED = 0.25
+_RANK: dict[Verdict, int] = {"pass": 0, "inconclusive": 1, "fail": 2}
 
 
-class CandidateVerdict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """``pass``, ``fail`` or ``inconclusive``, with the sentence that a reviewer needs.
+class _Side(msgspec.Struct, frozen=True, kw_only=True):
+    """All that one candidate's servers answered."""
 
-    ``agreement`` is the mean agreement with the reference's answers (1.0 = the same text),
-    ``None`` where there was nothing to compare; ``answers`` counts the answers judged.
-    ``worst_prompt`` names the prompt of the answer that agrees least.
-    """
-
-    candidate: str
-    verdict: Verdict
-    reason: str
-    agreement: float | None = None
-    answers: int = 0
-    worst_prompt: str | None = None
-
-
-class _Reference(msgspec.Struct, frozen=True, kw_only=True):
-    """What the reference said: one text a prompt, and how well and how often it repeats it."""
-
-    texts: dict[str, str]
-    own_agreement: float
-    changes_under_load: float
-    replacement: float
-    repetition: float
+    answers: list[Given]
+    walks: list[Walk]
+    raw_scores: list[ScoredContinuation]
+    scores: list[Scored]
+    task: list[tuple[TaskAnswer, ...]]
+    ill: list[IllAnswer]
 
 
 def judge_probes(
@@ -62,170 +62,233 @@ def judge_probes(
     candidates: Sequence[str],
     reference: str | None,
     rule: Rule,
+    vocabulary_size: int | None = None,
 ) -> dict[str, CandidateVerdict]:
-    """Return each candidate's verdict over all rounds so far.
+    """Return each candidate's verdict over all launches so far.
 
     Args:
         probes: the probe records of any candidates and rounds.
         candidates: the names to judge; each gets a verdict.
         reference: the candidate whose answers are trusted, ``None`` if there is none.
-        rule: gives ``min_agreement`` and ``max_disagreement``.
+        rule: its ``correctness`` says what is tolerated.
+        vocabulary_size: of the model, where it is known.
     """
+    probes = sorted(probes, key=lambda probe: (probe.round, probe.concurrency or 0))
     trusted_probes = [probe for probe in probes if probe.candidate == reference]
     if trusted_probes:
         # Answers to other prompts can't be held against these.
         digest = trusted_probes[0].prompts_digest
         probes = [probe for probe in probes if probe.prompts_digest == digest]
-        trusted_probes = [probe for probe in trusted_probes if probe.prompts_digest == digest]
-    trusted = _read_reference(trusted_probes, rule)
+    trusted = read_trusted(probes, reference=reference)
+    own = _side(probes, reference, trusted, reference, vocabulary_size)
     return {
         candidate: _judge(
             candidate,
-            [probe for probe in probes if probe.candidate == candidate],
-            reference=reference,
+            _side(probes, candidate, trusted, reference, vocabulary_size),
+            own,
             trusted=trusted,
-            rule=rule,
+            reference=reference,
+            rule=rule.correctness,
         )
         for candidate in candidates
     }
 
 
+def _side(
+    probes: Sequence[ProbeRecord],
+    candidate: str | None,
+    trusted: Trusted | None,
+    reference: str | None,
+    vocabulary_size: int | None,
+) -> _Side:
+    mine = [probe for probe in probes if probe.candidate == candidate]
+    answers = given(mine, candidate=candidate)
+    raw = [score for probe in mine for score in probe.scores]
+    own = [score for p in probes if p.candidate == reference for score in p.scores]
+    return _Side(
+        answers=answers,
+        walks=walks(answers, trusted) if trusted is not None else [],
+        raw_scores=raw,
+        scores=read_scores(raw, own, continuations(probes, reference=reference)),
+        task=[probe.task for probe in mine if probe.task],
+        ill=ill_answers(
+            answers, raw, trusted, vocabulary_size=vocabulary_size, reference_scores=own
+        ),
+    )
+
+
 def _judge(
     candidate: str,
-    probes: Sequence[ProbeRecord],
+    side: _Side,
+    own: _Side,
     *,
+    trusted: Trusted | None,
     reference: str | None,
-    trusted: _Reference | None,
-    rule: Rule,
+    rule: CorrectnessRule,
 ) -> CandidateVerdict:
-    answers = [answer for probe in probes for answer in probe.answers]
-    if not answers:
-        return _verdict(candidate, "inconclusive", "no correctness evidence: no probe was answered")
-    failed = [
-        answer
-        for answer in answers
-        if answer.outcome != "ok" and (trusted is None or answer.prompt in trusted.texts)
-    ]
-    if failed:
-        first = failed[0]
-        reason = f"{len(failed)} of {len(answers)} probe requests failed ({first.outcome}"
-        reason += f": {first.error})" if first.error else ")"
-        return _verdict(candidate, "fail", reason, answers=len(answers))
-    if reference is None or trusted is None:
-        reason = "no reference answers to compare with"
-        return _verdict(candidate, "inconclusive", reason, answers=len(answers))
-    good = [answer for answer in answers if answer.outcome == "ok"]
-    if not good:
-        return _verdict(candidate, "inconclusive", f"nothing that {reference} answered was asked")
-    return _compare(candidate, probes, good, reference=reference, trusted=trusted, rule=rule)
-
-
-def _compare(
-    candidate: str,
-    probes: Sequence[ProbeRecord],
-    answers: Sequence[ProbeAnswer],
-    *,
-    reference: str,
-    trusted: _Reference,
-    rule: Rule,
-) -> CandidateVerdict:
-    scored = [(agreement(a.text, trusted.texts.get(a.prompt, "")), a) for a in answers]
-    mean = fmean(score for score, _ in scored)
-    worst = min(scored, key=lambda pair: pair[0])[1].prompt
-    ill = [a for score, a in scored if score < rule.max_disagreement and _is_ill(a, trusted)]
-    changed = _changes_under_load(probes, rule)
-    reason: str
-    verdict: Verdict
-    if ill:
-        verdict = "fail"
-        reason = f"{len(ill)} of {len(answers)} answers are garbled where {reference}'s aren't"
-    elif mean < rule.max_disagreement:
-        verdict = "fail"
-        reason = f"its answers have nothing in common with {reference}'s (agreement {mean:.2f})"
-    elif trusted.own_agreement < rule.min_agreement:
-        verdict = "inconclusive"
-        reason = f"{reference} doesn't repeat its own answers ({trusted.own_agreement:.2f})"
-    elif _too_many(changed, trusted.changes_under_load):
-        verdict = "inconclusive"
-        reason = (
-            f"{changed:.0%} of its answers under load differ altogether from those given alone; "
-            f"of {reference}'s {trusted.changes_under_load:.0%}"
+    if not side.answers:
+        return CandidateVerdict(
+            candidate=candidate,
+            verdict="inconclusive",
+            reason="no correctness evidence: no probe was answered",
         )
-    elif mean < rule.min_agreement:
-        verdict = "inconclusive"
-        reason = (
-            f"agrees with {reference} by {mean:.2f} only, under {rule.min_agreement:g}: too little "
-            "to trust, too much to reject"
-        )
-    else:
-        verdict = "pass"
-        reason = (
-            f"agrees with {reference} by {mean:.2f} over {len(answers)} greedy answers, alone and "
-            "under load (rules out loud defects, not a small loss of quality)"
-        )
+    health, ill = judge_health(
+        side.answers,
+        side.ill,
+        own.answers if trusted is not None else [],
+        # Its flaws are as many as its own; its garbage isn't excused by itself.
+        own.ill if candidate != reference else [one for one in own.ill if not one.hard],
+        reference=reference,
+        rule=rule,
+        kinds=trusted.kinds() if trusted is not None else None,
+    )
+    findings = [*_failed_requests(side, own, trusted), health]
+    doubt = "no reference answers to compare with"
+    if trusted is not None and reference is not None:
+        # Differing from garbage is no fault.
+        doubt = reference_doubt(own.answers, own.ill, reference=reference) or ""
+    if trusted is None or reference is None or doubt:
+        findings.append(Finding(kind="agreement", verdict="inconclusive", sentence=doubt))
+        return _verdict(candidate, findings, side=side, example=_ill_example(ill, trusted))
+    settings = settings_of(side.walks, own.walks, trusted.kinds())
+    findings += _comparisons(side, own, settings, trusted=trusted, reference=reference, rule=rule)
     return _verdict(
-        candidate, verdict, reason, agreement=mean, answers=len(answers), worst_prompt=worst
+        candidate,
+        findings,
+        side=side,
+        example=_ill_example(ill, trusted) or _worst_example(side.walks, trusted),
+        odds=_odds(side, settings, findings, rule),
     )
 
 
-def _read_reference(probes: Sequence[ProbeRecord], rule: Rule) -> _Reference | None:
-    """Take each prompt's first answer, asked alone, as what the reference says."""
-    good = [answer for probe in probes for answer in probe.answers if answer.outcome == "ok"]
-    texts: dict[str, str] = {}
-    for answer in sorted(good, key=lambda answer: answer.mode != "single"):
-        texts.setdefault(answer.prompt, answer.text)
-    if not texts:
-        return None
-    return _Reference(
-        texts=texts,
-        own_agreement=fmean(agreement(answer.text, texts[answer.prompt]) for answer in good),
-        changes_under_load=_changes_under_load(probes, rule),
-        replacement=max(replacement_share(answer.text) for answer in good),
-        repetition=max(repetition_share(answer.text) for answer in good),
-    )
+def _comparisons(
+    side: _Side,
+    own: _Side,
+    settings: Sequence[Setting],
+    *,
+    trusted: Trusted,
+    reference: str,
+    rule: CorrectnessRule,
+) -> list[Finding]:
+    """What can only be said beside the reference."""
+    lost = unfinished_share(side.answers, trusted)
+    if lost > _MOST_UNFINISHED or not side.walks:
+        sentence = f"nothing that {reference} answered was asked"
+        if lost > 0:
+            sentence = (
+                f"{lost:.0%} of the answers never came to an end of their thinking, which ate the "
+                "budget: raise probe.max_tokens"
+            )
+        return [Finding(kind="agreement", verdict="inconclusive", sentence=sentence)]
+    scored = judge_scores(side.scores, own.scores, reference=reference, rule=rule)
+    task = judge_task(side.task, own.task, rule)
+    findings = [
+        judge_rate(settings, reference=reference, rule=rule, only_reject=scored is not None),
+        judge_strays(side.walks, own.walks, reference=reference, rule=rule),
+        scored,
+        task,
+    ]
+    return [finding for finding in findings if finding is not None]
 
 
-def _is_ill(answer: ProbeAnswer, trusted: _Reference) -> bool:
-    return (
-        (not answer.text.strip() and bool(trusted.texts.get(answer.prompt, "").strip()))
-        or replacement_share(answer.text) > trusted.replacement + _ILL_MARGIN
-        or repetition_share(answer.text) > trusted.repetition + _ILL_MARGIN
-    )
-
-
-def _too_many(changed: float, reference: float) -> bool:
-    return changed > reference + (_CHANGE_MARGIN if reference else 0)
-
-
-def _changes_under_load(probes: Iterable[ProbeRecord], rule: Rule) -> float:
-    """Share of answers under load that differ altogether from the same launch's answer alone."""
-    pairs = []
-    for probe in probes:
-        alone = {a.prompt: a.text for a in probe.answers if a.mode == "single"}
-        pairs += [
-            (answer.text, alone[answer.prompt])
-            for answer in probe.answers
-            if answer.mode == "loaded" and answer.prompt in alone
-        ]
-    if not pairs:
-        return 0.0
-    return fmean(agreement(loaded, text) < rule.max_disagreement for loaded, text in pairs)
+def _failed_requests(side: _Side, own: _Side, trusted: Trusted | None) -> list[Finding]:
+    """Requests that failed although the reference answered, or scored, that prompt."""
+    known = None if trusted is None else {*trusted.texts, *trusted.unfinished}
+    failed = [
+        (answer.outcome, answer.error)
+        for _, answer in side.answers
+        if answer.outcome != "ok" and (known is None or answer.prompt in known)
+    ]
+    scored = {one.prompt for one in own.raw_scores if one.outcome == "ok"}
+    failed += [
+        (one.outcome, one.error)
+        for one in side.raw_scores
+        if one.outcome != "ok" and (known is None or one.prompt in scored)
+    ]
+    if not failed:
+        return []
+    outcome, error = failed[0]
+    total = len(side.answers) + len(side.raw_scores)
+    sentence = f"{len(failed)} of {total} probe requests failed ({outcome}"
+    sentence += f": {error})" if error else ")"
+    figures = {"failed": float(len(failed)), "asked": float(total)}
+    return [Finding(kind="requests", verdict="fail", sentence=sentence, figures=figures)]
 
 
 def _verdict(
     candidate: str,
-    verdict: Verdict,
-    reason: str,
+    findings: Sequence[Finding],
     *,
-    agreement: float | None = None,
-    answers: int = 0,
-    worst_prompt: str | None = None,
+    side: _Side,
+    example: Example | None,
+    odds: Sequence[MissOdds] = (),
 ) -> CandidateVerdict:
+    worst = max(findings, key=lambda finding: _RANK[finding.verdict])
+    reason = worst.sentence
+    if worst.verdict == "pass":
+        reason = _why_passed(findings, side)
     return CandidateVerdict(
         candidate=candidate,
-        verdict=verdict,
+        verdict=worst.verdict,
         reason=reason,
-        agreement=agreement,
-        answers=answers,
-        worst_prompt=worst_prompt,
+        agreement=fmean(walk.share for walk in side.walks) if side.walks else None,
+        answers=len(side.answers),
+        findings=tuple(findings),
+        example=example if worst.verdict != "pass" or (example and example.text) else None,
+        odds=tuple(odds),
+    )
+
+
+def _why_passed(findings: Sequence[Finding], side: _Side) -> str:
+    by_kind = {finding.kind: finding for finding in findings}
+    best = by_kind.get("log_probabilities") or by_kind["agreement"]
+    reason = f"{best.sentence}; {by_kind['health'].sentence}"
+    if "task" in by_kind:
+        reason += f"; {by_kind['task'].sentence}"
+    else:
+        reason += "; a small loss of quality wouldn't show here"
+    return f"{reason}; a defect in {smallest_seen(side.walks):.1%} of answers would have been seen"
+
+
+def _odds(
+    side: _Side, settings: Sequence[Setting], findings: Sequence[Finding], rule: CorrectnessRule
+) -> list[MissOdds]:
+    odds = [*odds_of_answers(side.walks), *odds_of_prompts(settings)]
+    for finding in findings:
+        if finding.kind == "task" and "items" in finding.figures:
+            odds.append(
+                odds_of_task(
+                    int(finding.figures["items"]),
+                    finding.figures["discordant_share"],
+                    margin=rule.task_margin,
+                )
+            )
+    return odds
+
+
+def _ill_example(ill: IllAnswer | None, trusted: Trusted | None) -> Example | None:
+    if ill is None or ill.given is None:
+        return None
+    answer = ill.given.answer
+    return Example(
+        prompt=answer.prompt,
+        mode=answer.mode,
+        concurrency=answer.concurrency,
+        text=answer.text,
+        reference_text=trusted.texts.get(answer.prompt, "") if trusted is not None else "",
+    )
+
+
+def _worst_example(walks: Sequence[Walk], trusted: Trusted) -> Example | None:
+    """The answer that follows the reference's least, ``None`` where all follow it to the end."""
+    parted = [walk for walk in walks if walk.parted]
+    if not parted:
+        return None
+    worst = min(parted, key=lambda walk: (not walk.stray, walk.share))
+    return Example(
+        prompt=worst.prompt,
+        mode=worst.mode,
+        concurrency=worst.concurrency,
+        text=worst.text,
+        reference_text=trusted.texts[worst.prompt],
     )

@@ -29,6 +29,7 @@ from autotune.records.schema import (
 _Record = TypeVar("_Record", RunRecord, LaunchRecord, PointRecord, ProbeRecord)
 
 _LARGEST_FILE = 64 * 2**20
+_REMEDY = "delete this one file; a sweep that is run again measures it anew"
 
 RUN_FILE = "run.json"
 CONFIG_FILE = "run.toml"
@@ -116,6 +117,10 @@ class RunFolder:
     def probe_file(self, candidate: str, round_number: int) -> Path:
         return self.launch_folder(candidate, round_number) / "probe.json"
 
+    def load_probe_file(self, candidate: str, round_number: int, concurrency: int) -> Path:
+        """Probe answers given under one point's load."""
+        return self.point_folder(candidate, round_number, concurrency) / "probe.json"
+
     def point_folder(self, candidate: str, round_number: int, concurrency: int) -> Path:
         return self.launch_folder(candidate, round_number) / f"c{concurrency:04d}"
 
@@ -136,7 +141,12 @@ class RunFolder:
         write_atomically(self.launch_file(record.candidate, record.round), _encode(record))
 
     def write_probe(self, record: ProbeRecord) -> None:
-        write_atomically(self.probe_file(record.candidate, record.round), _encode(record))
+        write_atomically(self._place_of(record), _encode(record))
+
+    def _place_of(self, record: ProbeRecord) -> Path:
+        if record.concurrency is None:
+            return self.probe_file(record.candidate, record.round)
+        return self.load_probe_file(record.candidate, record.round, record.concurrency)
 
     def write_point(self, record: PointRecord) -> None:
         path = self.point_file(record.candidate, record.round, record.concurrency)
@@ -176,16 +186,27 @@ class RunFolder:
         )
 
     def probes(self) -> tuple[ProbeRecord, ...]:
-        """Every launch's probe answers, by round and candidate."""
+        """Every launch's probe answers, by round, candidate and concurrency (a launch's first)."""
         found = self._read_all("probe.json", ProbeRecord)
+        found += self._read_all("c*/probe.json", ProbeRecord)
         for path, record in found:
-            _check_place(path, self.probe_file(record.candidate, record.round))
-        return tuple(sorted((r for _, r in found), key=lambda r: (r.round, r.candidate)))
+            _check_place(path, self._place_of(record))
+        return tuple(
+            sorted((r for _, r in found), key=lambda r: (r.round, r.candidate, r.concurrency or 0))
+        )
+
+    def read_probe(self, candidate: str, round_number: int) -> ProbeRecord | None:
+        """One launch's own probe answers, ``None`` if it has none yet.
+
+        Raises:
+            RunFolderError: the record can't be read.
+        """
+        path = self.probe_file(candidate, round_number)
+        return _read(path, ProbeRecord, remedy=_REMEDY) if path.is_file() else None
 
     def _read_all(self, name: str, kind: type[_Record]) -> list[tuple[Path, _Record]]:
         paths = sorted((self.path / "launches").glob(f"*/*/{name}"))
-        remedy = "delete this one file; a sweep that is run again measures it anew"
-        return [(path, _read(path, kind, remedy=remedy)) for path in paths]
+        return [(path, _read(path, kind, remedy=_REMEDY)) for path in paths]
 
 
 class LoadedRun(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ them (`autotune.probe.verdict`, `autotune.decide`), at any time and with the sam
 Times are seconds; a field without a unit in its name is a count or a name.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -13,6 +13,8 @@ from autotune.decisions.schema import Count, DecisionKey, Scope, check_name
 
 SCHEMA_VERSION = 1
 
+# A launch's round; 0 is the reference's launch before the first one.
+Launched = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
 LaunchStatus = Literal[
     "ok",
     "unsupported",
@@ -35,7 +37,9 @@ PointStatus = Literal[
 # failures of a measurement, which the next round may well get right.
 CANDIDATE_FAILURES: frozenset[PointStatus] = frozenset({"crashed", "stalled", "request_errors"})
 RequestOutcome = Literal["ok", "http_error", "timeout", "connection", "bad_stream", "empty"]
-ProbeMode = Literal["single", "loaded"]
+RequestRole = Literal["measured", "filler", "probe"]
+ProbeMode = Literal["single", "crowd", "load"]
+PromptKind = Literal["short", "long", "code", "language"]
 
 
 class MeasurementWarning(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -60,12 +64,16 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class RequestRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One request of the measured run (warm-up requests aren't recorded).
 
+    Only a ``measured`` one enters a point's figures. After the last of these has been sent, some
+    ``probe`` requests follow among ``filler`` ones that look like the measured ones.
+
     All ``*_at_s`` stamps share one monotonic clock whose zero is the point's first dispatch.
     ``chunk_at_s`` holds the arrival of every chunk that carried a token, of any channel.
     Token counts come from the server's ``usage``; ``None`` where it sent none.
     """
 
     index: int
+    role: RequestRole = "measured"
     outcome: RequestOutcome
     sent_at_s: float
     ended_at_s: float
@@ -140,6 +148,7 @@ class PointRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class LaunchRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One server start of one candidate, written when the launch is over.
 
+    In round 0 the reference is launched to be probed, and measures nothing.
     ``ready_s`` is the time from process start to the first generated token, ``None`` if there
     was none. ``kernel_tuning`` says whether kernels that the engine tunes at start-up were tuned
     for this launch (``own``) or may stem from another one (``shared``). ``environment`` holds what
@@ -148,7 +157,7 @@ class LaunchRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     schema_version: int = SCHEMA_VERSION
     candidate: str
-    round: Count
+    round: Launched
     position: int
     status: LaunchStatus
     reason: str | None = None
@@ -162,28 +171,139 @@ class LaunchRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     log_tail: tuple[str, ...] = ()
 
 
+class ProbePrompt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One fixed prompt of the probe: its name, what kind of text it is, and the text."""
+
+    name: str
+    kind: PromptKind
+    text: str
+
+
 class ProbeAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One answer at temperature 0: asked alone (``single``) or among others (``loaded``)."""
+    """One answer at temperature 0.
+
+    It was asked alone (``single``), among other probes (``crowd``) or among the load's own
+    requests (``load``), with ``concurrency`` requests in flight. ``repeat`` counts a prompt's
+    answers in one mode and concurrency, from 1. ``text`` is the answer's content, ``reasoning``
+    what came in the channel for it. ``nan_marked`` says that the engine replaced a NaN.
+    """
 
     prompt: str
     mode: ProbeMode
+    concurrency: Count = 1
     repeat: int
     outcome: RequestOutcome
     text: str
+    reasoning: str = ""
     output_tokens: int | None = None
+    finish_reason: str | None = None
+    nan_marked: bool = False
+    error: str | None = None
+
+
+class Continuation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The reference's own answer to a prompt, token by token, for others to be asked about.
+
+    ``log_probabilities`` (natural logarithm, one a token of ``token_ids``) are the reference's
+    as it wrote them; ``None`` stands for one that is no number.
+    """
+
+    prompt: str
+    prompt_token_ids: tuple[int, ...]
+    token_ids: tuple[int, ...]
+    log_probabilities: tuple[float | None, ...]
+
+
+class ScoredContinuation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a server says of the reference's continuation, token by token (teacher forcing).
+
+    ``log_probabilities`` are the server's own for the reference's tokens, ``top_token_ids`` the
+    tokens that it would have written instead; ``None`` stands for what is no number, or wasn't
+    told. Both are empty where ``outcome`` isn't ``ok``.
+    """
+
+    prompt: str
+    mode: ProbeMode
+    concurrency: Count = 1
+    repeat: int
+    outcome: RequestOutcome
+    log_probabilities: tuple[float | None, ...] = ()
+    top_token_ids: tuple[int | None, ...] = ()
+    error: str | None = None
+
+
+class TaskAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One answer to a question with a checkable answer.
+
+    ``correct`` is ``None`` where the budget ended inside a thinking block: nothing was said yet.
+    """
+
+    item: str
+    outcome: RequestOutcome
+    text: str
+    correct: bool | None
     finish_reason: str | None = None
     error: str | None = None
 
 
 class ProbeRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All probe answers of one launch; ``prompts_digest`` names the prompt set."""
+    """Probe answers of one launch, or, with ``concurrency``, those given under one point's load.
+
+    ``prompts_digest`` names the prompt set, which a launch's record holds (a point's doesn't),
+    ``task_digest`` the set of questions. Round 0 is the reference's own launch before the first
+    round, whose answers the others are held against.
+    """
 
     schema_version: int = SCHEMA_VERSION
     candidate: str
-    round: Count
+    round: Launched
+    concurrency: Count | None = None
     prompts_digest: str
+    prompts: tuple[ProbePrompt, ...] = ()
     max_tokens: int
     answers: tuple[ProbeAnswer, ...]
+    continuations: tuple[Continuation, ...] = ()
+    scores: tuple[ScoredContinuation, ...] = ()
+    task_digest: str | None = None
+    task: tuple[TaskAnswer, ...] = ()
+
+
+class CorrectnessRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How wrong answers may be, frozen with the run; ``docs/correctness.md`` explains each.
+
+    Rates are per token: how often the candidate would write another token than the reference
+    did. ``tolerated_rate`` is what rounding may do to an honest backend whose reference never
+    disagrees with itself, ``rejected_rate`` what no rounding does. ``tolerated_drop`` and
+    ``rejected_drop`` are the same for the mean loss of log-probability per token (nats).
+    ``false_alarm`` is the chance that a copy of the reference isn't passed. ``task_margin`` is
+    the loss of accuracy that would still be accepted (0.02 = two points).
+    """
+
+    tolerated_rate: float = 0.05
+    rejected_rate: float = 0.25
+    tolerated_drop: float = 0.02
+    rejected_drop: float = 0.2
+    false_alarm: float = 0.01
+    task_margin: float = 0.02
+
+    def check(self) -> None:
+        """Check ranges.
+
+        Raises:
+            ValueError: a setting out of its range.
+        """
+        for low, high in (
+            ("tolerated_rate", "rejected_rate"),
+            ("tolerated_drop", "rejected_drop"),
+        ):
+            if not 0 < getattr(self, low) < getattr(self, high):
+                raise ValueError(f"{low}: must lie between 0 and {high}")
+        if not self.rejected_rate <= 1:
+            raise ValueError(f"rejected_rate: {self.rejected_rate} must be at most 1")
+        if not 0 < self.false_alarm < 0.5:
+            raise ValueError(f"false_alarm: {self.false_alarm} must lie between 0 and 0.5")
+        if not 0 < self.task_margin < 1:
+            raise ValueError(f"task_margin: {self.task_margin} must lie between 0 and 1")
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -199,8 +319,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     alpha: float = 0.05
     floor: float = 0.9
     weights: dict[int, float] = {}
-    min_agreement: float = 0.5
-    max_disagreement: float = 0.1
+    correctness: CorrectnessRule = CorrectnessRule()
 
     def check(self, concurrencies: tuple[int, ...]) -> None:
         """Check what types can't say.
@@ -213,8 +332,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 raise ValueError(f"{name}: {value} must lie between 0 and 0.5")
         if not 0 <= self.floor <= 1:
             raise ValueError(f"floor: {self.floor} must lie between 0 and 1")
-        if not 0 <= self.max_disagreement <= self.min_agreement <= 1:
-            raise ValueError("need 0 <= max_disagreement <= min_agreement <= 1")
+        self.correctness.check()
         if self.weights:
             total = sum(self.weights.values())
             if set(self.weights) != set(concurrencies):
@@ -237,6 +355,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     Written once, before anything is measured. ``source`` is where an imported table was
     published, ``checkpoint`` what was served (``owner/name@commit`` where it is of the hub).
+    ``vocabulary_size`` is the model's, ``None`` where its configuration doesn't say.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -254,6 +373,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     config_digest: str | None = None
     source: str | None = None
     checkpoint: str | None = None
+    vocabulary_size: Count | None = None
 
     def __post_init__(self) -> None:
         names = [check_name("candidate", candidate.name) for candidate in self.candidates]

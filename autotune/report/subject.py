@@ -7,7 +7,7 @@ from typing import Self
 import pandas as pd
 
 from autotune.decide.schema import Judgement
-from autotune.probe.verdict import CandidateVerdict
+from autotune.probe.schema import CandidateVerdict
 from autotune.records.folder import LoadedRun
 from autotune.report.tables import launches_table, points_table, summary_table
 

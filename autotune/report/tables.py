@@ -17,6 +17,7 @@ import pandas as pd
 from autotune.decide.schema import Judgement, Standing
 from autotune.decide.statistics import geometric_mean
 from autotune.errors import RunFolderError
+from autotune.probe.schema import CandidateVerdict
 from autotune.records.folder import (
     POINTS_TABLE,
     SUMMARY_TABLE,
@@ -29,6 +30,7 @@ from autotune.records.folder import (
 from autotune.records.schema import Distribution, PointFigures, PointRecord, RunRecord
 
 LAUNCHES_TABLE = "launches.csv"
+CORRECTNESS_TABLE = "correctness.csv"
 
 _DISTRIBUTIONS = ("ttft_s", "latency_s", "tpot_s", "itl_s")
 _STATISTICS = {"n": "Int64", **dict.fromkeys(("mean", "p50", "p90", "p95", "p99"), "float64")}
@@ -96,6 +98,29 @@ SUMMARY_COLUMNS: Mapping[str, str] = {
     "admissible": "boolean",
     "reason": "string",
 }
+# The figures of each kind of finding, under the names that its judge gives them.
+_FINDING_FIGURES = (
+    *("failed", "asked", "answers", "garbled", "with_signs", "strays"),
+    *("reference_answers", "reference_with_signs", "reference_strays"),
+    *("rate", "rate_low", "rate_high", "reference_rate", "reference_tokens"),
+    *("drop_mean", "drop_low", "drop_high", "drop_tail", "lost_share", "other_token_share"),
+    *("reference_spread", "tokens", "prompts", "alpha"),
+    *("items", "difference", "difference_low", "difference_high", "discordant_share"),
+    *("accuracy", "accuracy_low", "accuracy_high"),
+    *("reference_accuracy", "reference_accuracy_low", "reference_accuracy_high"),
+    *("runs", "reference_runs", "run_sd", "reference_run_sd"),
+    *("failed_share", "unfinished_share", "items_needed"),
+)
+CORRECTNESS_COLUMNS: Mapping[str, str] = {
+    "candidate": "string",
+    "kind": "string",
+    "verdict": "string",
+    "sentence": "string",
+    "candidate_verdict": "string",
+    "candidate_agreement": "float64",
+    "candidate_answers": "Int64",
+    **dict.fromkeys(_FINDING_FIGURES, "float64"),
+}
 
 
 @dataclass(frozen=True)
@@ -108,6 +133,7 @@ class RunTables:
     points: pd.DataFrame = field(repr=False)
     summary: pd.DataFrame = field(repr=False)
     launches: pd.DataFrame = field(repr=False)
+    correctness: pd.DataFrame = field(repr=False)
 
     def requests(self, candidate: str, round_number: int, *, concurrency: int) -> pd.DataFrame:
         """Read one point's requests, one row each; times in seconds from the first dispatch.
@@ -149,6 +175,7 @@ def load_run(path: str | os.PathLike[str]) -> RunTables:
         candidates=[candidate.name for candidate in loaded.run.candidates],
         reference=loaded.run.reference,
         rule=loaded.run.rule,
+        vocabulary_size=loaded.run.vocabulary_size,
     )
     judgement = judge_run(loaded, verdicts)
     return RunTables(
@@ -158,11 +185,17 @@ def load_run(path: str | os.PathLike[str]) -> RunTables:
         points=points_table(loaded),
         summary=summary_table(loaded, judgement),
         launches=launches_table(loaded),
+        correctness=correctness_table(loaded, verdicts),
     )
 
 
-def write_tables(folder: RunFolder, run: LoadedRun, judgement: Judgement) -> dict[str, str]:
-    """Write ``points.csv``, ``launches.csv`` and ``summary.csv``; return their SHA-256 by name.
+def write_tables(
+    folder: RunFolder,
+    run: LoadedRun,
+    judgement: Judgement,
+    verdicts: Mapping[str, CandidateVerdict],
+) -> dict[str, str]:
+    """Write the run's tables as CSV files; return their SHA-256 by file name.
 
     The same records and judgement give the same bytes. Floats are written with as many digits
     as it takes to read back the same float.
@@ -174,6 +207,7 @@ def write_tables(folder: RunFolder, run: LoadedRun, judgement: Judgement) -> dic
         POINTS_TABLE: points_table(run),
         LAUNCHES_TABLE: launches_table(run),
         SUMMARY_TABLE: summary_table(run, judgement),
+        CORRECTNESS_TABLE: correctness_table(run, verdicts),
     }
     for name, table in tables.items():
         text = table.to_csv(index=False, lineterminator="\n")
@@ -223,6 +257,33 @@ def summary_table(run: LoadedRun, judgement: Judgement) -> pd.DataFrame:
             row |= _averages(valid.get((candidate.name, concurrency), []))
             rows.append(row | _judged(standing, concurrency))
     return _table(rows, SUMMARY_COLUMNS)
+
+
+def correctness_table(run: LoadedRun, verdicts: Mapping[str, CandidateVerdict]) -> pd.DataFrame:
+    """Return one row for each candidate's findings, in the run's order.
+
+    A candidate without findings (nothing was answered) has a row of its own, with the reason.
+    """
+    rows = []
+    for candidate in run.run.candidates:
+        verdict = verdicts.get(candidate.name)
+        if verdict is None:
+            continue
+        whole = {
+            "candidate": candidate.name,
+            "candidate_verdict": verdict.verdict,
+            "candidate_agreement": verdict.agreement,
+            "candidate_answers": verdict.answers,
+        }
+        rows += [
+            whole
+            | finding.figures
+            | {"kind": finding.kind, "verdict": finding.verdict, "sentence": finding.sentence}
+            for finding in verdict.findings
+        ]
+        if not verdict.findings:
+            rows.append(whole | {"verdict": verdict.verdict, "sentence": verdict.reason})
+    return _table(rows, CORRECTNESS_COLUMNS)
 
 
 def _point_row(point: PointRecord, backends: Mapping[str, str]) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from typing import Any
 
 from autotune.decide.schema import Judgement
 from autotune.errors import RunFolderError
-from autotune.probe.verdict import CandidateVerdict
+from autotune.probe.schema import CandidateVerdict
 from autotune.records.folder import LoadedRun, RunFolder, write_atomically
-from autotune.report import evidence, results
+from autotune.report import correctness, evidence, results
 from autotune.report.content import Report
 from autotune.report.figures import STEMS, draw_figures
 from autotune.report.markdown import render
@@ -67,6 +67,7 @@ def build_report(
             results.plots_section(subject, files=plots),
             results.figures_section(subject),
             results.candidates_section(subject),
+            correctness.correctness_section(subject),
             evidence.invalid_section(subject),
             evidence.warnings_section(subject),
             evidence.reproduce_section(subject, folder_name=folder_name),

@@ -1,4 +1,4 @@
-"""The checkpoint that a sweep serves: a folder, one on the hub, or a small one made on the spot.
+"""The checkpoint that a sweep serves: a folder, one on the hub, or the witness that comes with us.
 
 Nothing is downloaded here, and no weights are read.
 """
@@ -10,9 +10,9 @@ from huggingface_hub import try_to_load_from_cache
 
 from autotune.config.schema import ModelConfig
 from autotune.decisions.schema import Geometry
-from autotune.engines import synthetic
+from autotune.engines.witness import witness_folder
 from autotune.errors import InputError
-from autotune.model import ModelFacts, facts_from_config, read_model
+from autotune.model import ModelFacts, read_model
 
 _WEIGHTS = frozenset({".safetensors", ".bin", ".gguf", ".pt", ".pth"})
 
@@ -21,8 +21,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a checkpoint.
 
     ``served`` is what a server is told to serve: the folder, or the hub's name. ``folder`` is
-    where it lies (or will, a synthetic one), ``None`` if it isn't here; ``problem`` says so.
-    ``revision`` is the hub's commit.
+    where it lies, ``None`` if it isn't here; ``problem`` says so. ``revision`` is the hub's commit.
     """
 
     facts: ModelFacts
@@ -37,20 +36,17 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.served}@{self.revision}" if self.revision else self.served
 
 
-def read_checkpoint(model: ModelConfig, *, made_in: Path) -> Checkpoint:
+def read_checkpoint(model: ModelConfig) -> Checkpoint:
     """Find a config's checkpoint and read what it says of itself.
-
-    Args:
-        model: which one.
-        made_in: where a synthetic one is, or will be, made.
 
     Raises:
         InputError: its config.json is missing or can't be used.
     """
     if model.path is not None:
-        return _in_folder(Path(model.path), read_model(Path(model.path)))
-    if model.repository is None:
-        return _in_folder(made_in, facts_from_config(synthetic.config(), where="synthetic model"))
+        return _in_folder(Path(model.path))
+    if model.witness is not None:
+        return _in_folder(witness_folder(model.witness))
+    assert model.repository is not None  # one of the three is given: the config was checked
     try:
         cached = try_to_load_from_cache(model.repository, "config.json")
     except ValueError as error:
@@ -75,8 +71,10 @@ def read_checkpoint(model: ModelConfig, *, made_in: Path) -> Checkpoint:
     )
 
 
-def _in_folder(folder: Path, facts: ModelFacts) -> Checkpoint:
-    return Checkpoint(facts=facts, served=str(folder.absolute()), folder=folder.absolute())
+def _in_folder(folder: Path) -> Checkpoint:
+    return Checkpoint(
+        facts=read_model(folder), served=str(folder.absolute()), folder=folder.absolute()
+    )
 
 
 def _facts_as_told(model: ModelConfig) -> ModelFacts:

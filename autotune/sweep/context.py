@@ -5,8 +5,6 @@ Found out once, checked together, so that whatever can't work is said before any
 
 import os
 import socket
-import subprocess
-import sys
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +13,6 @@ import msgspec
 from autotune.config.check import nearest
 from autotune.config.schema import SweepConfig
 from autotune.decisions.schema import DecisionKey, Geometry, Scope
-from autotune.engines import synthetic
 from autotune.engines.base import Engine, LaunchSite, Support, Target
 from autotune.engines.registry import find_engine
 from autotune.environment import (
@@ -26,14 +23,12 @@ from autotune.environment import (
     kernel_variables,
     read_environment,
 )
-from autotune.errors import ConfigError, EngineError, InputError
+from autotune.errors import ConfigError, InputError
 from autotune.load.workload import read_prompts
 from autotune.model import ModelFacts, full_dtype
 from autotune.records.folder import RunFolder
 from autotune.records.schema import Candidate
 from autotune.sweep.checkpoint import Checkpoint, read_checkpoint
-
-_BUILD_TIMEOUT_S = 600.0
 
 
 class SweepContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +82,8 @@ class SweepContext(msgspec.Struct, frozen=True, kw_only=True):
             device=self.device,
             max_concurrency=max(load.concurrency),
             max_tokens=max(
-                load.input_tokens + load.output_tokens, probe.long_prompt_tokens + probe.max_tokens
+                load.input_tokens + load.output_tokens,
+                self.config.long_prompt_tokens() + probe.max_tokens,
             ),
         )
 
@@ -109,7 +105,7 @@ def read_context(config: SweepConfig, folder: RunFolder) -> SweepContext:
     """
     engine = find_engine(config.engine.name)
     _check_backends(config, engine)
-    checkpoint = read_checkpoint(config.model, made_in=folder.work / "model")
+    checkpoint = read_checkpoint(config.model)
     _check_lengths(config, checkpoint.facts)
     if config.load.prompts is not None:
         read_prompts(Path(config.load.prompts))
@@ -145,26 +141,6 @@ def read_context(config: SweepConfig, folder: RunFolder) -> SweepContext:
     )
 
 
-def build_model(context: SweepContext) -> None:
-    """Make the synthetic checkpoint, if the config asks for one and it isn't there yet.
-
-    Raises:
-        EngineError: the checkpoint can't be made; the message holds the last lines of output.
-    """
-    folder = context.checkpoint.folder
-    if context.config.model.synthetic is None or folder is None or folder.is_dir():
-        return
-    seed = str(context.config.model.seed)
-    argv = [sys.executable, "-m", synthetic.__name__, str(folder), "--seed", seed]
-    try:
-        subprocess.run(argv, check=True, capture_output=True, text=True, timeout=_BUILD_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        raise EngineError(f"model: no checkpoint after {_BUILD_TIMEOUT_S:g} s") from None
-    except subprocess.CalledProcessError as error:
-        last = "; ".join(error.stderr.strip().splitlines()[-3:])
-        raise EngineError(f"model: the checkpoint can't be made: {last}") from None
-
-
 def _check_backends(config: SweepConfig, engine: Engine) -> None:
     known = (*engine.backends(), *config.engine.extra_backends)
     for candidate in config.candidate_list():
@@ -184,7 +160,7 @@ def _check_lengths(config: SweepConfig, model: ModelFacts) -> None:
         ("load.input_tokens + load.output_tokens", load.input_tokens + load.output_tokens),
         (
             "probe.long_prompt_tokens + probe.max_tokens",
-            probe.long_prompt_tokens + probe.max_tokens,
+            config.long_prompt_tokens() + probe.max_tokens,
         ),
     ):
         if tokens > model.max_positions:

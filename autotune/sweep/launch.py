@@ -21,12 +21,11 @@ from autotune.errors import EngineError
 from autotune.load.client import Endpoint
 from autotune.load.point import PointMeasurement, measure_point
 from autotune.load.requests_table import write_requests
-from autotune.probe.ask import probe
-from autotune.probe.prompts import probe_prompts
 from autotune.records.schema import LaunchRecord, LaunchStatus, MeasurementWarning, PointRecord
 from autotune.sweep.context import SweepContext
+from autotune.sweep.correctness import Correctness
 from autotune.sweep.plan import PlannedLaunch
-from autotune.sweep.workloads import point_prompts
+from autotune.sweep.workloads import PointPrompts, point_prompts
 
 _SERVER_GONE = "the server had ended before this point"
 
@@ -106,9 +105,10 @@ class Launch:
             kind=self._context.config.load.endpoint,
             ignore_eos=self._context.engine.traits.takes_ignore_eos,
         )
-        await self._probe(endpoint)
+        correctness = Correctness(self._context, self._planned, endpoint)
+        await correctness.ask()
         for concurrency in self._planned.concurrencies:
-            await self._point(endpoint, server, concurrency)
+            await self._point(endpoint, server, correctness, concurrency)
         code = server.exit_code
         if code is not None:
             failure = self._failure(server.log(), "crashed", f"exit code {code} while serving")
@@ -118,27 +118,13 @@ class Launch:
             )
         return self._record("ok", resolved=resolved, **facts)
 
-    async def _probe(self, endpoint: Endpoint) -> None:
-        config, folder = self._context.config, self._context.folder
-        if folder.probe_file(self._candidate.name, self._planned.round).is_file():
-            return
-        prompts = probe_prompts(
-            long_tokens=config.probe.long_prompt_tokens,
-            tokenizer_file=self._context.tokenizer_file,
-        )
-        record = await probe(
-            # Probes ask for a text's natural end; only the load must run to an exact length.
-            msgspec.structs.replace(endpoint, ignore_eos=False),
-            prompts,
-            candidate=self._candidate.name,
-            round_number=self._planned.round,
-            max_tokens=config.probe.max_tokens,
-            concurrency=max(config.load.concurrency),
-            timeout_s=config.load.request_timeout_s,
-        )
-        folder.write_probe(record)
-
-    async def _point(self, endpoint: Endpoint, server: ServerProcess, concurrency: int) -> None:
+    async def _point(
+        self,
+        endpoint: Endpoint,
+        server: ServerProcess,
+        correctness: Correctness,
+        concurrency: int,
+    ) -> None:
         folder, planned = self._context.folder, self._planned
         name = self._candidate.name
         if folder.point_file(name, planned.round, concurrency).is_file():
@@ -150,22 +136,24 @@ class Launch:
             return
         started_at = now()
         warnings = await self._flush_cache(endpoint)
-        measured = await self._load(endpoint, concurrency, attempt=1)
+        prompts, measured = await self._load(endpoint, concurrency, attempt=1)
         attempts = 1
         if measured.status == "not_steady":
             attempts = 2
             warnings = await self._flush_cache(endpoint)
-            measured = await self._load(endpoint, concurrency, attempt=2)
+            prompts, measured = await self._load(endpoint, concurrency, attempt=2)
+        correctness.record_tail(prompts.tail, measured.tail, concurrency=concurrency)
         digest = write_requests(
             folder.requests_file(name, planned.round, concurrency), measured.requests
         )
+        counted = [request for request in measured.requests if request.role == "measured"]
         record = msgspec.structs.replace(
             self._point_record(concurrency, started_at=started_at),
             status=measured.status,
             reason=measured.reason,
             attempts=attempts,
-            requests_sent=len(measured.requests),
-            requests_ok=sum(request.outcome == "ok" for request in measured.requests),
+            requests_sent=len(counted),
+            requests_ok=sum(request.outcome == "ok" for request in counted),
             figures=measured.figures,
             warnings=(*warnings, *measured.warnings),
             requests_sha256=digest,
@@ -188,7 +176,7 @@ class Launch:
 
     async def _load(
         self, endpoint: Endpoint, concurrency: int, *, attempt: int
-    ) -> PointMeasurement:
+    ) -> tuple[PointPrompts, PointMeasurement]:
         load = self._context.config.load
         prompts = point_prompts(
             self._context,
@@ -196,16 +184,18 @@ class Launch:
             concurrency=concurrency,
             attempt=attempt,
         )
-        return await measure_point(
+        measured = await measure_point(
             endpoint,
             prompts.warmup,
             prompts.measured,
+            tail=prompts.tail.prompts,
             concurrency=concurrency,
             max_tokens=load.output_tokens,
             asked_input_tokens=None if load.prompts else load.input_tokens,
             asked_output_tokens=load.output_tokens,
             request_timeout_s=load.request_timeout_s,
         )
+        return prompts, measured
 
     def _not_ready(
         self, problem: NotReady, command: Command, server: ServerProcess

@@ -3,7 +3,8 @@
 The plan follows from the config alone, so an interrupted sweep finds its place again. A round
 launches every candidate once, in random order; the concurrencies come in an order drawn once a
 round and shared by all candidates, as are prompts and seeds: what differs within a round is the
-backend and nothing else.
+backend and nothing else. Before the first round, the reference is launched once to be held
+against itself: what it answers is what all others are held against.
 """
 
 import hashlib
@@ -16,7 +17,10 @@ from autotune.records.schema import Candidate
 
 
 class PlannedLaunch(msgspec.Struct, frozen=True, kw_only=True):
-    """One server start to make; ``position`` counts within its round, from 1."""
+    """One server start to make; ``position`` counts within its round, from 1.
+
+    In round 0 the reference is launched to be probed: it measures no concurrency.
+    """
 
     candidate: Candidate
     round: int
@@ -35,8 +39,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def make_plan(config: SweepConfig) -> Plan:
-    """Return the plan that a config asks for."""
-    launches: list[PlannedLaunch] = []
+    """Return the plan that a config asks for: the reference to be probed first, then the rounds."""
+    reference = next(one for one in config.candidate_list() if one.name == config.reference)
+    launches = [PlannedLaunch(candidate=reference, round=0, position=1, concurrencies=())]
     for round_number in range(1, config.decision.rounds + 1):
         draw = random.Random(point_seed(config, round_number, concurrency=0, use="order"))
         candidates = list(config.candidate_list())

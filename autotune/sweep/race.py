@@ -5,7 +5,7 @@ So far only failures take a candidate out; nobody is dropped for speed.
 
 from collections.abc import Mapping, Sequence
 
-from autotune.probe.verdict import CandidateVerdict
+from autotune.probe.schema import CandidateVerdict
 from autotune.records.schema import CANDIDATE_FAILURES, LaunchRecord, PointRecord
 
 

@@ -23,7 +23,7 @@ from autotune.records.folder import (
     write_atomically,
 )
 from autotune.records.schema import RunRecord
-from autotune.sweep.context import SweepContext, build_model
+from autotune.sweep.context import SweepContext
 from autotune.sweep.launch import Launch, now
 from autotune.sweep.plan import Plan, PlannedLaunch, make_plan
 from autotune.sweep.race import dropped
@@ -41,13 +41,12 @@ async def run_sweep(context: SweepContext, *, say: Say) -> LoadedRun:
 
     Raises:
         RunFolderError: the folder can't be written, is in use, or holds another sweep.
-        EngineError: the checkpoint or a candidate's folder can't be made.
+        EngineError: a candidate's folder can't be made.
         InputError: no prompts can be made.
     """
     plan = make_plan(context.config)
     folder = context.folder
     with _only_writer(folder):
-        build_model(context)
         check_prompts(context)
         run = _begin(context)
         done = {(launch.candidate, launch.round) for launch in folder.launches()}
@@ -128,6 +127,7 @@ def _begin(context: SweepContext) -> RunRecord:
         incumbent=config.incumbent,
         config_digest=config_digest(config),
         checkpoint=context.checkpoint.name,
+        vocabulary_size=context.model.vocabulary_size,
     )
     environment = msgspec.json.encode(context.environment, order="sorted")
     write_atomically(
@@ -146,6 +146,7 @@ def _who_left(loaded: LoadedRun) -> dict[str, str]:
         candidates=[candidate.name for candidate in run.candidates],
         reference=run.reference,
         rule=run.rule,
+        vocabulary_size=run.vocabulary_size,
     )
     return dropped(loaded.launches, loaded.points, verdicts, reference=run.reference or "")
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 
+from autotune.config.schema import SHIPPED_QUESTIONS, SweepConfig
 from autotune.errors import InputError
 from autotune.load.workload import (
     Prompt,
@@ -12,17 +13,24 @@ from autotune.load.workload import (
     read_prompts,
     workload_digest,
 )
+from autotune.probe.ask import Tail, fillers_in_load, load_tail
+from autotune.probe.prompts import probe_prompts
+from autotune.probe.task import Question, read_questions, shipped_questions
 from autotune.records.folder import sha256_of
-from autotune.records.schema import Workload
+from autotune.records.schema import ProbePrompt, Workload
 from autotune.sweep.context import SweepContext
 from autotune.sweep.plan import point_seed
 
 
 class PointPrompts(msgspec.Struct, frozen=True, kw_only=True):
-    """What one point asks: warm-up prompts, whose answers are discarded, and measured ones."""
+    """What one point asks: warm-up prompts, whose answers are discarded, measured ones, a tail.
+
+    The tail's probes are asked among requests of the load's own kind, after the measured ones.
+    """
 
     warmup: list[Prompt]
     measured: list[Prompt]
+    tail: Tail
 
 
 def describe_workload(context: SweepContext) -> Workload:
@@ -46,9 +54,12 @@ def check_prompts(context: SweepContext) -> None:
     """Make one prompt, so that what can't work is said before anything is launched.
 
     Raises:
-        InputError: the prompts file can't be used, or no prompt of the asked length can be made.
+        InputError: the file of prompts or of questions can't be used, or no prompt of the asked
+            length can be made.
     """
     _make_prompts(context, count=1, seed=0)
+    probe_prompts_of(context)
+    questions_of(context.config)
 
 
 def point_prompts(
@@ -62,10 +73,39 @@ def point_prompts(
         return point_seed(config, round_number, concurrency=concurrency, use=use)
 
     count = config.requests_at(concurrency)
+    fillers = fillers_in_load(concurrency)
     return PointPrompts(
         warmup=_make_prompts(context, count=concurrency, seed=seed("warmup")),
         measured=_make_prompts(context, count=count, seed=seed("measured")),
+        tail=load_tail(
+            probe_prompts_of(context),
+            _make_prompts(context, count=fillers, seed=seed("tail")) if fillers else [],
+            concurrency=concurrency,
+            max_tokens=config.probe.max_tokens,
+            first=seed("probes"),
+        ),
     )
+
+
+def probe_prompts_of(context: SweepContext) -> tuple[ProbePrompt, ...]:
+    """The fixed prompts, the long ones as long as the config asks."""
+    return probe_prompts(
+        long_tokens=context.config.long_prompt_tokens(), tokenizer_file=context.tokenizer_file
+    )
+
+
+def questions_of(config: SweepConfig) -> tuple[Question, ...]:
+    """The questions that the config asks, none where it names no task.
+
+    Raises:
+        InputError: their file can't be used.
+    """
+    task = config.probe.task
+    if task is None:
+        return ()
+    shipped = task.questions == SHIPPED_QUESTIONS
+    questions = shipped_questions() if shipped else read_questions(Path(task.questions))
+    return questions[: task.items]
 
 
 def _make_prompts(context: SweepContext, *, count: int, seed: int) -> list[Prompt]:

@@ -15,7 +15,7 @@ name = "cpu"
 candidates = ["eager", "grouped_mm"]
 reference = "eager"
 [model]
-synthetic = "minimax-m2"
+witness = "minimax-m2"
 [engine]
 name = "transformers"
 device = "cpu"

@@ -25,7 +25,7 @@ BAD_CONFIGS = {
         '"transformers"', '"transformer"', ("no engine 'transformer'", "known are", "transformers"),
     ),
     "unknown reference": ('= "eager"', '= "eagre"', ("reference: 'eagre'", "did you mean 'eager'")),
-    "unknown model": ('"minimax-m2"', '"minimax"', ("model.synthetic", "minimax")),
+    "unknown model": ('"minimax-m2"', '"minimax"', ("model.witness", "minimax")),
     "concurrency 0": ("[1, 4]", "[1, 0]", (":11: load.concurrency[1]: Expected `int` >= 1",)),
     "no concurrency": ("[1, 4]", "[]", ("load.concurrency: the list is empty",)),
     "no candidates": (
@@ -76,7 +76,7 @@ def test_a_binary_as_config(tmp_path: Path) -> None:
 
 def with_model(folder: Path, model: Path) -> Path:
     path = folder / "sweep.toml"
-    path.write_text(GOOD_CONFIG.replace('synthetic = "minimax-m2"', f'path = "{model}"'))
+    path.write_text(GOOD_CONFIG.replace('witness = "minimax-m2"', f'path = "{model}"'))
     return path
 
 

@@ -23,7 +23,7 @@ candidates = ["eager", "grouped_mm"]
 reference = "eager"
 
 [model]
-synthetic = "minimax-m2"
+witness = "minimax-m2"
 
 [engine]
 name = "transformers"
@@ -126,7 +126,7 @@ def test_a_value_of_the_wrong_kind_is_told_with_key_and_line(
     [
         ('reference = "eager"\n', "", ("reference",)),
         ("concurrency = [1, 16]", "", ("load", "concurrency")),
-        ('[model]\nsynthetic = "minimax-m2"', "", ("model",)),
+        ('[model]\nwitness = "minimax-m2"', "", ("model",)),
         ("[1, 16]", "[]", ("load.concurrency: the list is empty", "[1, 16]")),
         ("[1, 16]", "[4, 4]", ("load.concurrency: 4 is listed twice",)),
         ('["eager", "grouped_mm"]', "[]", ("candidates: the list is empty",)),
@@ -145,7 +145,7 @@ def test_a_value_of_the_wrong_kind_is_told_with_key_and_line(
         ),
         ('name = "demo"', 'name = "../demo"', ("name '../demo' can't be used as a name",)),
         ('"minimax-m2"', '"minimax-m2"\npath = "m"', ("exactly one of path, repository",)),
-        ('synthetic = "minimax-m2"', "seed = 1", ("exactly one of path, repository",)),
+        ('witness = "minimax-m2"', 'quantization = "none"', ("exactly one of path, repository",)),
         ('"minimax-m2"', '"minimax-m2"\ngeometry = "1,2,3"', ("geometry '1,2,3'", "four")),
         ("rounds = 3", "weights = [1.0]", ("decision.weights: 1 weights for 2",)),
         ("rounds = 3", "weights = [0.5, 0.6]", ("decision.weights: they sum to 1.1",)),

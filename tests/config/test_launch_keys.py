@@ -87,14 +87,14 @@ def test_what_is_no_name_on_the_hub_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     "model",
     [
-        "seed = 1",
+        'quantization = "none"',
         'path = "m"\nrepository = "owner/name"',
-        'synthetic = "minimax-m2"\nrepository = "owner/name"',
-        'path = "m"\nsynthetic = "minimax-m2"\nrepository = "owner/name"',
+        'witness = "minimax-m2"\nrepository = "owner/name"',
+        'path = "m"\nwitness = "minimax-m2"\nrepository = "owner/name"',
     ],
 )
 def test_a_checkpoint_is_given_in_one_way(model: str) -> None:
-    refuse("exactly one of path, repository and synthetic", model=model)
+    refuse("exactly one of path, repository and witness", model=model)
 
 
 @pytest.mark.parametrize("name", ["../M2", "a b", "", "Mini\\u001bMax", "a/b"])

@@ -7,7 +7,7 @@ from typing import Any
 from autotune.decide.rule import judge_run
 from autotune.decide.schema import Judgement, Standing
 from autotune.decisions.schema import DecisionKey, Geometry, Scope, Verdict
-from autotune.probe.verdict import CandidateVerdict
+from autotune.probe.schema import CandidateVerdict
 from autotune.records.folder import LoadedRun
 from autotune.records.schema import (
     Candidate,

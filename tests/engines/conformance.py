@@ -45,7 +45,7 @@ name = "conformance"
 candidates = {candidates or json.dumps([backend])}
 reference = "{backend}"
 [model]
-synthetic = "minimax-m2"
+witness = "minimax-m2"
 [load]
 concurrency = [1, 8]
 [engine]

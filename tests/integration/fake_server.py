@@ -24,8 +24,8 @@ from typing import Any
 TOKEN_S = {"good_b": 0.001, "good_slow": 0.009, "garbage": 0.0002}
 USUAL_TOKEN_S = 0.003
 GARBAGE = "\ufffd\ufffd!\ufffd"
-# The readiness request and 18 probes come first: this many requests end within the load.
-DIES_AFTER = 26
+# The readiness request and 50 probes come first: this many requests end within the load.
+DIES_AFTER = 58
 REFUSAL = "RefusedError: backend 'refuses' needs a GPU of another kind"
 LAST_WORDS = "RuntimeError: CUDA error: an illegal memory access was encountered"
 

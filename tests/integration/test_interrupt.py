@@ -38,7 +38,7 @@ def test_interrupted_while_a_server_starts(bench: Workbench) -> None:
         # A launch that is under way isn't a record: it is made again.
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=DEADLINE_S)
-    assert process.returncode == 130 and "0 of 3 launches" in err
+    assert process.returncode == 130 and "0 of 4 launches" in err
     assert bench.servers() == []
     assert list(run.rglob("launch.json")) == []
 

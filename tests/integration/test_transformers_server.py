@@ -22,7 +22,7 @@ candidates = ["eager", "grouped_mm", "scrambled", "bogus"]
 reference = "eager"
 incumbent = "grouped_mm"
 [model]
-synthetic = "minimax-m2"
+witness = "minimax-m2"
 [engine]
 name = "transformers"
 device = "cpu"

@@ -85,6 +85,34 @@ def test_what_is_asked_of_the_server(stub):
     assert chat == common | {"messages": messages, "ignore_eos": True, "top_k": 1}
 
 
+def test_a_prompt_may_ask_for_its_own_length(stub):
+    async def main(target, server):
+        own = Prompt(text="p0 two", max_tokens=2)
+        answers = await ask(target, [own, PROMPTS[1]], max_tokens=6, timeout_s=20)
+        return answers, [body["max_tokens"] for body in server.stats.bodies]
+
+    answers, asked = served(stub, main)
+    assert asked == [2, 6]
+    assert [answer.record.output_tokens for answer in answers] == [2, 6]
+
+
+def test_requests_keep_their_prompts_roles(stub):
+    roles = ["measured", "filler", "probe"] * 8
+    prompts = [
+        Prompt(text=prompt.text, role=role) for prompt, role in zip(PROMPTS, roles, strict=True)
+    ]
+
+    async def main(target, server):
+        return await loop(target, prompts, concurrency=4)
+
+    run = served(stub, main, token_delay_s=0.001, fault="close_server", fault_from=14)
+    answers = run.answers_to(prompts)
+    assert [answer.record.role for answer in answers] == roles
+    assert [answer.record.index for answer in answers] == list(range(24))
+    by_index = {answer.record.index: answer.record.role for answer in run.answers()}
+    assert all(by_index[index] == roles[index] for index in by_index) and run.not_sent > 0
+
+
 def test_headers_reach_the_server():
     async def main():
         seen = []
@@ -130,7 +158,9 @@ def test_answers_are_whole_however_they_are_sent(stub, behaviour, kind):
         return await ask(chat, PROMPTS[:4], max_tokens=6, timeout_s=20, concurrency=4)
 
     for answer in served(stub, main, **behaviour):
-        assert answer.text == behaviour.get("word", " tok") * 6
+        reasons = behaviour.get("channel") == "reasoning_content"
+        said = answer.reasoning if reasons else answer.text
+        assert said == answer.text + answer.reasoning == behaviour.get("word", " tok") * 6
         record = answer.record
         assert (record.outcome, record.output_tokens, record.input_tokens) == ("ok", 6, 3)
         assert record.finish_reason == "length"

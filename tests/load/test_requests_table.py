@@ -2,6 +2,7 @@ import hashlib
 import tempfile
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ counts = st.none() | st.integers(0, 2**53)
 records = st.builds(
     RequestRecord,
     index=st.integers(0, 2**31),
+    role=st.sampled_from(["measured", "filler", "probe"]),
     outcome=st.sampled_from(["ok", "http_error", "timeout", "connection", "bad_stream", "empty"]),
     sent_at_s=seconds,
     ended_at_s=seconds,
@@ -46,4 +48,12 @@ def test_unreadable_tables_are_named(tmp_path):
         read_requests(path)
     path.write_bytes(b"PAR1 not really")
     with pytest.raises(InputError, match=r"requests\.parquet"):
+        read_requests(path)
+
+
+def test_a_role_that_is_none_is_refused(tmp_path):
+    path = tmp_path / "requests.parquet"
+    one = RequestRecord(index=0, outcome="ok", sent_at_s=0.0, ended_at_s=1.0)
+    write_requests(path, [msgspec.structs.replace(one, role="warmup")])
+    with pytest.raises(InputError, match="role"):
         read_requests(path)

@@ -74,19 +74,50 @@ def test_role_only_first_chunk_and_empty_text_are_no_tokens():
 
 
 @pytest.mark.parametrize(
-    "fields",
+    ("fields", "text", "reasoning"),
     [
-        {"content": "x"},
-        {"reasoning_content": "x"},
-        {"reasoning": "x"},
-        {"reasoning": "x", "reasoning_content": "x"},
-        {"tool_calls": [{"index": 0, "function": {"name": "x"}}]},
-        {"tool_calls": [{"index": 0, "function": {"arguments": "x"}}]},
+        ({"content": "x"}, "x", ""),
+        ({"reasoning_content": "x"}, "", "x"),
+        ({"reasoning": "x"}, "", "x"),
+        ({"reasoning": "x", "reasoning_content": "x"}, "", "x"),
+        ({"reasoning_content": "x", "content": "y"}, "y", "x"),
+        ({"tool_calls": [{"index": 0, "function": {"name": "x"}}]}, "x", ""),
+        ({"tool_calls": [{"index": 0, "function": {"arguments": "x"}}]}, "x", ""),
     ],
 )
-def test_every_channel_counts_as_a_token(fields):
+def test_every_channel_counts_as_a_token_and_reasoning_is_kept_apart(fields, text, reasoning):
     answer = read(delta(role="assistant"), delta(**fields), usage(), DONE)
-    assert (answer.text, answer.record.chunk_at_s, answer.record.outcome) == ("x", (2.0,), "ok")
+    assert (answer.text, answer.reasoning) == (text, reasoning)
+    assert (answer.record.chunk_at_s, answer.record.outcome) == ((2.0,), "ok")
+
+
+def test_channels_are_kept_in_order_of_arrival():
+    parts = [delta(reasoning_content="a"), delta(content="1"), delta(reasoning="b")]
+    answer = read(*parts, delta(content="2"), usage(), DONE)
+    assert (answer.text, answer.reasoning) == ("12", "ab")
+    assert answer.record.chunk_at_s == (1.0, 2.0, 3.0, 4.0)
+
+
+@pytest.mark.parametrize(
+    ("last", "marked"),
+    [
+        ({"text": "x", "finish_reason": "stop", "matched_stop": "NaN happened"}, True),
+        ({"delta": {}, "finish_reason": "stop", "matched_stop": "NaN happened"}, True),
+        ({"text": "x", "finish_reason": "stop", "matched_stop": 151645}, False),
+        ({"text": "NaN happened", "finish_reason": "stop", "matched_stop": None}, False),
+        ({"text": "x", "finish_reason": "stop", "matched_stop": {"a": ["NaN happened"]}}, False),
+    ],
+)
+def test_a_nan_that_the_engine_tells_of_is_kept(last, marked):
+    answer = read(token("a"), chunk(choices=[last]), usage(), DONE)
+    assert answer.nan_marked is marked
+    assert (answer.record.outcome, answer.record.finish_reason) == ("ok", "stop")
+
+
+def test_a_nan_at_the_first_token_is_kept_though_the_answer_is_empty():
+    last = {"text": "", "finish_reason": "stop", "matched_stop": "NaN happened"}
+    answer = read(chunk(choices=[last]), usage(completion=1), DONE)
+    assert (answer.nan_marked, answer.record.outcome) == (True, "empty")
 
 
 def test_finish_reason_is_kept():
@@ -113,6 +144,8 @@ def test_without_usage_token_counts_stay_unknown():
         ([token("a"), chunk(error={"message": "CUDA"}), DONE], "bad_stream", "CUDA"),
         ([chunk(object="error", message="CUDA"), DONE], "bad_stream", "CUDA"),
         ([token("a"), b"data: {broken\n\n", DONE], "bad_stream", "{broken"),
+        ([b'data: {"choices": [{"text": "\xff"}]}\n\n', DONE], "bad_stream", "invalid UTF-8"),
+        ([b"data: \xc3\n\n", DONE], "bad_stream", "invalid UTF-8"),
         ([b'{"choices": []}'], "bad_stream", "server-sent events"),
         ([], "bad_stream", "server-sent events"),
         ([usage(completion=0), DONE], "empty", "0 output tokens"),
@@ -181,7 +214,8 @@ def test_any_cutting_gives_the_same_answer(cuts):
     edges = [0, *sorted(cuts), len(STREAM)]
     pieces = [STREAM[a:b] for a, b in itertools.pairwise(edges)]
     answer, whole = read(*pieces), read(STREAM)
-    assert answer.text == whole.text == "né日本x"
+    assert answer.text == whole.text == "néx"
+    assert answer.reasoning == whole.reasoning == "日本"
     assert answer.record.outcome == "ok"
     assert answer.record.output_tokens == 2
     stamps = answer.record.chunk_at_s
@@ -211,6 +245,8 @@ json_values = st.recursive(
                     "content",
                     "usage",
                     "error",
+                    "reasoning",
+                    "matched_stop",
                     "tool_calls",
                     "function",
                     "prompt_tokens",
@@ -230,6 +266,7 @@ def test_arbitrary_json_never_raises_and_can_be_written(values):
     answer = read(body, DONE)
     assert msgspec.json.encode(answer.record)
     assert answer.text.encode() is not None
+    assert answer.reasoning.encode() is not None
 
 
 def test_lone_surrogates_and_deep_nesting_are_bad_streams():

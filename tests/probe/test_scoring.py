@@ -2,10 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autotune.probe.scoring import agreement, repetition_share, replacement_share
+from autotune.probe.scoring import agreement
 
 texts = st.text(max_size=60)
-PROSE = "The quick brown fox jumps over the lazy dog while seven wizards brew a potion."
 
 
 @given(texts, texts)
@@ -30,22 +29,3 @@ def test_what_follows_the_first_difference_does_not_count(
 
 def test_empty_texts_show_nothing() -> None:
     assert agreement("", "") == agreement("a", "") == 0
-
-
-@given(texts)
-def test_shares_lie_between_0_and_1(text: str) -> None:
-    assert 0 <= replacement_share(text) <= 1
-    assert 0 <= repetition_share(text) <= 1
-
-
-def test_replacement_share_counts_what_could_not_be_decoded() -> None:
-    assert replacement_share("\ufffd" * 9) == 1
-    assert replacement_share("\ufffdab\ufffd") == 0.5
-    assert replacement_share(PROSE) == replacement_share("") == 0
-
-
-def test_repetition_share_sees_one_piece_over_and_over() -> None:
-    assert repetition_share("!" * 100) == 1
-    assert repetition_share("ab" * 50) > 0.4
-    assert repetition_share(PROSE) < 0.1
-    assert repetition_share("!" * 15) == 0

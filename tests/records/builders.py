@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from autotune.decide.schema import Judgement, RatioEstimate, Standing
 from autotune.decisions.schema import ConcurrencyWinner, DecisionKey, Geometry, Interval, Scope
-from autotune.probe.verdict import CandidateVerdict
+from autotune.probe.schema import CandidateVerdict
 from autotune.records.folder import LoadedRun
 from autotune.records.schema import (
     Candidate,

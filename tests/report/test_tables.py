@@ -14,7 +14,14 @@ from autotune.errors import RunFolderError
 from autotune.records.folder import LoadedRun, RunFolder, sha256_of
 from autotune.records.schema import MeasurementWarning, PointFigures, RequestRecord, Workload
 from autotune.report import tables
-from tests.records.builders import launch, make_judgement, make_run, point, run_record
+from tests.records.builders import (
+    launch,
+    make_judgement,
+    make_run,
+    make_verdicts,
+    point,
+    run_record,
+)
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "formats.md"
 WARNING = MeasurementWarning(code="low", observed="0.93", threshold="0.95", remedy="raise it")
@@ -28,7 +35,7 @@ def documented(name: str) -> dict[str, str]:
 
 
 def written(run: LoadedRun, judgement: Judgement, folder: Path) -> dict[str, bytes]:
-    tables.write_tables(RunFolder(folder), run, judgement)
+    tables.write_tables(RunFolder(folder), run, judgement, make_verdicts(run))
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
@@ -38,6 +45,7 @@ def written(run: LoadedRun, judgement: Judgement, folder: Path) -> dict[str, byt
         ("points.csv", tables.POINTS_COLUMNS),
         ("launches.csv", tables.LAUNCHES_COLUMNS),
         ("summary.csv", tables.SUMMARY_COLUMNS),
+        ("correctness.csv", tables.CORRECTNESS_COLUMNS),
     ],
 )
 def test_columns_are_documented(name: str, columns: dict[str, str]) -> None:
@@ -51,6 +59,7 @@ def test_columns_and_dtypes_are_fixed(run: LoadedRun) -> None:
         (tables.points_table(run), tables.POINTS_COLUMNS),
         (tables.launches_table(run), tables.LAUNCHES_COLUMNS),
         (tables.summary_table(run, judgement), tables.SUMMARY_COLUMNS),
+        (tables.correctness_table(run, make_verdicts(run)), tables.CORRECTNESS_COLUMNS),
     ):
         assert {name: str(kind) for name, kind in table.dtypes.items()} == dict(columns)
         assert list(table.columns) == list(columns)
@@ -161,7 +170,8 @@ def test_same_records_give_the_same_bytes_in_any_order(tmp_path: Path) -> None:
 
 def test_write_tables_returns_the_hashes_of_what_it_wrote(tmp_path: Path) -> None:
     run = make_run()
-    hashes = tables.write_tables(RunFolder(tmp_path), run, make_judgement(run))
+    folder, judgement = RunFolder(tmp_path), make_judgement(run)
+    hashes = tables.write_tables(folder, run, judgement, make_verdicts(run))
     assert sorted(hashes) == sorted(path.name for path in tmp_path.iterdir())
     assert hashes == {name: sha256_of(tmp_path / name) for name in hashes}
 
@@ -192,6 +202,7 @@ def test_load_run_rebuilds_the_tables(tmp_path: Path) -> None:
     expected = tables.summary_table(run, loaded.judgement)
     pd.testing.assert_frame_equal(loaded.summary, expected)
     assert set(loaded.summary["candidate"]) == {"eager", "batched_mm", "grouped_mm"}
+    assert list(loaded.correctness["verdict"]) == ["inconclusive"] * 3
     assert loaded.run == run.run
 
 
@@ -205,6 +216,7 @@ def test_requests_are_read_when_asked_for(tmp_path: Path) -> None:
         points=tables.points_table(run),
         summary=tables.summary_table(run, judgement),
         launches=tables.launches_table(run),
+        correctness=tables.correctness_table(run, make_verdicts(run)),
     )
     path = RunFolder(tmp_path).requests_file("eager", 1, 16)
     with pytest.raises(RunFolderError, match="left no requests"):

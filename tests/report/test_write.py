@@ -10,7 +10,7 @@ import pytest
 
 from autotune.decide.schema import Judgement, RatioEstimate
 from autotune.errors import RunFolderError
-from autotune.probe.verdict import CandidateVerdict
+from autotune.probe.schema import CandidateVerdict
 from autotune.records.folder import LoadedRun, RunFolder
 from autotune.records.schema import MeasurementWarning
 from autotune.report.markdown import render

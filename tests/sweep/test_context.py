@@ -12,6 +12,7 @@ from autotune.config import parse_config
 from autotune.config.schema import ModelConfig
 from autotune.decisions.schema import Geometry
 from autotune.engines.sglang.engine import SGLangEngine
+from autotune.engines.witness import witness_folder
 from autotune.errors import ConfigError, InputError
 from autotune.records.folder import RunFolder
 from autotune.sweep.checkpoint import read_checkpoint
@@ -113,7 +114,7 @@ def write(folder: Path, **changes: str) -> Path:
 
 def test_a_checkpoint_on_the_hub_is_found_where_it_was_downloaded(tmp_path: Path) -> None:
     folder = download(tmp_path / "home")
-    found = read_checkpoint(ModelConfig(repository=REPOSITORY), made_in=tmp_path)
+    found = read_checkpoint(ModelConfig(repository=REPOSITORY))
     assert found.served == REPOSITORY, "a server is told the name, as its users would"
     assert found.folder is not None and found.folder.resolve() == folder.resolve()
     assert found.facts.geometry == Geometry(128, 32, 16, 4)
@@ -124,56 +125,63 @@ def test_a_checkpoint_on_the_hub_is_found_where_it_was_downloaded(tmp_path: Path
 
 def test_a_configuration_without_weights_is_no_checkpoint(tmp_path: Path) -> None:
     (download(tmp_path / "home") / "model.safetensors").unlink()
-    found = read_checkpoint(ModelConfig(repository=REPOSITORY), made_in=tmp_path)
+    found = read_checkpoint(ModelConfig(repository=REPOSITORY))
     assert found.problem is not None and "without its weights" in found.problem
 
 
 def test_what_config_json_says_comes_before_the_configs_word(tmp_path: Path) -> None:
     download(tmp_path / "home")
     model = ModelConfig(repository=REPOSITORY, architecture="Other", geometry="1,1,1,1")
-    assert read_checkpoint(model, made_in=tmp_path).facts.geometry == Geometry(128, 32, 16, 4)
+    assert read_checkpoint(model).facts.geometry == Geometry(128, 32, 16, 4)
 
 
 def test_another_checkpoint_of_the_owner_is_not_taken_for_it(tmp_path: Path) -> None:
     download(tmp_path / "home", name="owner/name-2")
     with pytest.raises(InputError, match="owner/name isn't on this machine"):
-        read_checkpoint(ModelConfig(repository=REPOSITORY), made_in=tmp_path)
+        read_checkpoint(ModelConfig(repository=REPOSITORY))
 
 
-def test_one_that_was_never_downloaded_is_a_problem(tmp_path: Path) -> None:
+def test_one_that_was_never_downloaded_is_a_problem() -> None:
     model = ModelConfig(
         repository=REPOSITORY, architecture="MiniMaxM2ForCausalLM", geometry="3072,1536,256,8"
     )
-    found = read_checkpoint(model, made_in=tmp_path)
+    found = read_checkpoint(model)
     assert found.folder is None and found.served == REPOSITORY
     assert found.facts.geometry == Geometry(3072, 1536, 256, 8)
     assert found.problem is not None and "hf download owner/name" in found.problem
 
 
 @pytest.mark.parametrize("model", [{}, {"architecture": "X"}, {"geometry": "1,1,1,1"}])
-def test_without_sizes_not_even_a_plan_can_be_made(model: dict[str, str], tmp_path: Path) -> None:
+def test_without_sizes_not_even_a_plan_can_be_made(model: dict[str, str]) -> None:
     with pytest.raises(InputError, match=r"model\.architecture and model\.geometry"):
-        read_checkpoint(ModelConfig(repository=REPOSITORY, **model), made_in=tmp_path)
+        read_checkpoint(ModelConfig(repository=REPOSITORY, **model))
 
 
 @pytest.mark.parametrize("name", ["own--er/name", "own..er/name", "owner/name.git", "owner/n-"])
-def test_what_the_hub_itself_refuses_is_told(name: str, tmp_path: Path) -> None:
+def test_what_the_hub_itself_refuses_is_told(name: str) -> None:
     with pytest.raises(InputError, match=r"model\.repository: ") as caught:
-        read_checkpoint(ModelConfig(repository=name), made_in=tmp_path)
+        read_checkpoint(ModelConfig(repository=name))
     assert "\n" not in str(caught.value)
+
+
+def test_the_witness_is_served_from_where_it_was_installed() -> None:
+    found = read_checkpoint(ModelConfig(witness="minimax-m2"))
+    assert found.folder == witness_folder("minimax-m2") and found.served == str(found.folder)
+    assert found.facts.geometry == Geometry(128, 32, 16, 4)
+    assert found.problem is None
 
 
 def test_a_download_that_broke_off_is_told(tmp_path: Path) -> None:
     folder = download(tmp_path / "home")
     (folder / "config.json").unlink()
     with pytest.raises(InputError, match="isn't on this machine"):
-        read_checkpoint(ModelConfig(repository=REPOSITORY), made_in=tmp_path)
+        read_checkpoint(ModelConfig(repository=REPOSITORY))
 
 
 def test_a_broken_config_in_the_cache_is_told_with_its_place(tmp_path: Path) -> None:
     folder = download(tmp_path / "home", **{"config.json": "{"})
     with pytest.raises(InputError, match="not valid JSON") as caught:
-        read_checkpoint(ModelConfig(repository=REPOSITORY), made_in=tmp_path)
+        read_checkpoint(ModelConfig(repository=REPOSITORY))
     assert str(folder / "config.json") in str(caught.value)
 
 
@@ -298,7 +306,7 @@ CASES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "not installed": ({"engine": ON_SM100}, ("sglang isn't installed",)),
     "another arch": (
         {
-            "model": 'synthetic = "minimax-m2"',
+            "model": 'witness = "minimax-m2"',
             "engine": 'name = "transformers"\ndevice = "cpu"\narch = "sm100"\n'
             'extra_backends = ["auto", "triton"]',
         },

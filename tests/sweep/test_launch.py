@@ -26,7 +26,7 @@ name = "demo"
 candidates = ["eager"]
 reference = "eager"
 [model]
-synthetic = "minimax-m2"
+witness = "minimax-m2"
 [engine]
 name = "transformers"
 device = "cpu"

@@ -12,7 +12,7 @@ name = "plan"
 candidates = {names!r}
 reference = "b0"
 [model]
-synthetic = "minimax-m2"
+witness = "minimax-m2"
 [engine]
 name = "transformers"
 [load]
@@ -35,7 +35,7 @@ def test_each_round_launches_each_candidate_once(
     asked = config(seed=seed, rounds=rounds, candidates=candidates, levels=levels)
     plan = make_plan(asked)
     assert plan == make_plan(asked)
-    assert len(plan.launches) == rounds * candidates
+    assert len(plan.launches) == 1 + rounds * candidates
     for number in range(1, rounds + 1):
         launches = plan.at(number)
         assert {launch.candidate.name for launch in launches} == {
@@ -48,6 +48,19 @@ def test_each_round_launches_each_candidate_once(
     assert [launch.round for launch in plan.launches] == sorted(
         launch.round for launch in plan.launches
     )
+
+
+@given(seeds, sizes, sizes)
+def test_the_reference_is_launched_first_to_be_probed(
+    seed: int, rounds: int, candidates: int
+) -> None:
+    asked = config(seed=seed, rounds=rounds, candidates=candidates)
+    first, *others = make_plan(asked).launches
+    assert (first.candidate.name, first.round, first.position) == ("b0", 0, 1)
+    assert first.concurrencies == ()
+    assert make_plan(asked).at(0) == (first,)
+    assert min(launch.round for launch in others) == 1
+    assert all(launch.concurrencies for launch in others)
 
 
 def orders(asked: SweepConfig) -> list[tuple[tuple[str, ...], tuple[int, ...]]]:

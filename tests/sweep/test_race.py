@@ -3,7 +3,7 @@ from typing import get_args
 import pytest
 
 from autotune.decisions.schema import Verdict
-from autotune.probe.verdict import CandidateVerdict
+from autotune.probe.schema import CandidateVerdict
 from autotune.records.schema import (
     LaunchRecord,
     LaunchStatus,

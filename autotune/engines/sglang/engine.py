@@ -82,7 +82,11 @@ class SGLangEngine:
         rows = read_catalog().a2a.items()
         modes = {name: row.default_mode for name, row in rows if row.default_mode is not None}
         return ServerTraits(
-            takes_token_ids=True, takes_ignore_eos=True, a2a_modes=modes, tunes_kernels=True
+            takes_token_ids=True,
+            takes_ignore_eos=True,
+            log_probabilities="generate",
+            a2a_modes=modes,
+            tunes_kernels=True,
         )
 
     def version(self) -> str | None:
