@@ -141,7 +141,7 @@ class ProbeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     long_prompt_tokens: Count | None = None
     reference_repeats: Annotated[int, msgspec.Meta(ge=1, le=100)] = 2
     tolerated_rate: float = 0.05
-    rejected_rate: float = 0.25
+    rejected_rate: float = 0.15
     tolerated_drop: float = 0.02
     rejected_drop: float = 0.2
     false_alarm: float = 0.01

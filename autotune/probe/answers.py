@@ -50,7 +50,8 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
 
     ``agreed_tokens`` is how far both are the same, ``parted`` whether they part before both end,
     ``share`` what that is of the whole (1.0 = the same text). ``stray`` tells an answer that has
-    nothing in common with the reference's, nor with what the same server usually says.
+    nothing in common with the reference's, nor with what the same server usually says, ``changed``
+    one that isn't what the same server usually says.
     """
 
     prompt: str
@@ -61,6 +62,7 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
     parted: bool
     share: float
     stray: bool
+    changed: bool
     text: str
 
 
@@ -129,15 +131,14 @@ def unfinished_share(answers: Sequence[Given], trusted: Trusted) -> float:
 
 def _walk(one: Given, text: str, trusted: Trusted, usual: Mapping[tuple[int, str], str]) -> Walk:
     answer, reference = one.answer, trusted.answers[one.answer.prompt].answer
-    expected = trusted.texts[answer.prompt]
+    expected, commonest = trusted.texts[answer.prompt], usual[one.round, answer.prompt]
     if answer.mode == "load" and reference.finish_reason != "length":
         # The load doesn't stop at the text's natural end, at which the reference stopped.
-        text = text[: len(expected)]
+        text, commonest = text[: len(expected)], commonest[: len(expected)]
     share = agreement(text, expected)
     tokens = reference.output_tokens or max(1, len(expected) // _CHARACTERS_PER_TOKEN)
     longer = max(len(text), len(expected))
     along = share * longer / len(expected) if expected else 0.0
-    commonest = usual[one.round, answer.prompt]
     unlike = text not in (expected, commonest) and agreement(text, commonest) < STRANGE
     return Walk(
         prompt=answer.prompt,
@@ -148,6 +149,7 @@ def _walk(one: Given, text: str, trusted: Trusted, usual: Mapping[tuple[int, str
         parted=text != expected,
         share=1.0 if text == expected else share,
         stray=unlike and share < STRANGE,
+        changed=text != commonest,
         text=text,
     )
 

@@ -18,12 +18,12 @@ def odds_of_answers(walks: Sequence[Walk]) -> list[MissOdds]:
     """
     found = []
     if walks:
-        found.append(_odds("spoils one answer in eight, whenever", len(walks)))
+        found.append(_odds("garbles one answer in eight", len(walks)))
     crowded = [walk.concurrency for walk in walks if walk.mode != "single"]
     if crowded:
         highest = max(crowded)
         some = [w for w in walks if w.mode != "single" and w.concurrency == highest]
-        found.append(_odds(f"spoils one answer in eight at concurrency {highest} only", len(some)))
+        found.append(_odds(f"garbles one answer in eight at concurrency {highest} only", len(some)))
     return found
 
 
@@ -35,7 +35,10 @@ def smallest_seen(walks: Sequence[Walk]) -> float:
 def odds_of_prompts(settings: Sequence[Setting]) -> list[MissOdds]:
     """Odds of having missed a defect of one kind of prompt, of which there are few."""
     long = [setting for setting in settings if setting.where == "at long prompts"]
-    return [_odds("spoils one long prompt in eight", one.candidate.prompts) for one in long]
+    return [
+        _odds("garbles the answer to one long prompt in eight", one.candidate.prompts)
+        for one in long
+    ]
 
 
 def _odds(defect: str, answers: int) -> MissOdds:

@@ -12,7 +12,7 @@ from statistics import fmean
 import msgspec
 
 from autotune.decisions.schema import Verdict
-from autotune.probe.agreement import Setting, judge_rate, judge_strays, settings_of
+from autotune.probe.agreement import Setting, judge_rate, judge_steadiness, settings_of
 from autotune.probe.answers import (
     Given,
     Trusted,
@@ -184,7 +184,7 @@ def _comparisons(
     task = judge_task(side.task, own.task, rule)
     findings = [
         judge_rate(settings, reference=reference, rule=rule, only_reject=scored is not None),
-        judge_strays(side.walks, own.walks, reference=reference, rule=rule),
+        judge_steadiness(side.walks, own.walks, reference=reference, rule=rule),
         scored,
         task,
     ]

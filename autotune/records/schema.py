@@ -280,7 +280,7 @@ class CorrectnessRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """
 
     tolerated_rate: float = 0.05
-    rejected_rate: float = 0.25
+    rejected_rate: float = 0.15
     tolerated_drop: float = 0.02
     rejected_drop: float = 0.2
     false_alarm: float = 0.01
