@@ -133,7 +133,8 @@ async def measure_point(
     )
     return PointMeasurement(
         requests=requests,
-        tail=done.answers_to([*prompts, *tail])[len(prompts) :],
+        # A run that was cut short says nothing of what it didn't ask.
+        tail=[] if done.not_sent else done.answers_to([*prompts, *tail])[len(prompts) :],
         figures=found,
         status=verdict.status,
         reason=verdict.reason,

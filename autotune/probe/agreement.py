@@ -21,6 +21,8 @@ from autotune.records.schema import CorrectnessRule, PromptKind
 
 # Strays beyond this share, with confidence, are no rounding.
 REJECTED_STRAYS = 0.05
+# Prompts that are answered otherwise from the beginning, beyond this share with confidence.
+REJECTED_BEGINNINGS = 0.25
 # How many more of its answers than of the reference's may change from one time to the next.
 TOLERATED_CHANGES = 0.02
 OVERALL = "in all answers"
@@ -174,6 +176,63 @@ def _judge_setting(
     return "pass", f"{told} (at most {high:.1%}; {spread})"
 
 
+def judge_beginnings(
+    walks: Sequence[Walk],
+    own: Sequence[Walk],
+    *,
+    reference: str,
+    rule: CorrectnessRule,
+    only_reject: bool,
+) -> Finding:
+    """Judge whether some prompts are answered otherwise from the beginning, each time.
+
+    A defect that hits some prompts and spares the rest hardly moves the rate over all of them.
+    Rounding parts answers anywhere along them, so that from the rate further on it follows how many
+    part at their beginning.
+
+    Args:
+        walks: the candidate's.
+        own: the reference's.
+        reference: its name.
+        rule: the chance of a false alarm.
+        only_reject: see `judge_rate`.
+    """
+    others, rest = _beginnings(walks)
+    own_others, _ = _beginnings(own)
+    n, own_n = (len({walk.prompt for walk in some}) for some in (walks, own))
+    figures = {"prompts": float(n), "other_from_the_beginning": float(len(others))}
+    told = (
+        f"{len(others)} of {n} prompts are answered otherwise from the beginning, of {reference}'s "
+        f"own {len(own_others)} of {own_n}"
+    )
+    further_on = rate_of(rest)
+    # One event more than was seen, since few were looked at.
+    rate = min(1.0, (further_on.events + 1) / max(1.0, further_on.tokens))
+    length = fmean([w.agreed_tokens / w.share for w in rest if w.share] or [0.0])
+    expected = 1 - (1 - rate) ** (STRANGE * length + 1)
+    chance = max(
+        _binomial_tail(len(others), n, expected),
+        larger_share(len(others), n, len(own_others), own_n) if own_n else 0.0,
+    )
+    verdict: Verdict = "pass"
+    if others and chance < rule.false_alarm:
+        low, _ = share_bounds(len(others), n, alpha=rule.false_alarm)
+        if low > REJECTED_BEGINNINGS:
+            verdict = "fail"
+        elif not only_reject:
+            verdict, told = "inconclusive", f"{told}: more than its rounding explains"
+    return Finding(kind="agreement", verdict=verdict, sentence=told, figures=figures)
+
+
+def _beginnings(walks: Sequence[Walk]) -> tuple[set[str], list[Walk]]:
+    """The prompts most of whose answers part at the beginning, and the walks of all others."""
+    by_prompt: dict[str, list[bool]] = {}
+    for walk in walks:
+        by_prompt.setdefault(walk.prompt, []).append(walk.parted and walk.share < STRANGE)
+    others = {prompt for prompt, some in by_prompt.items() if 2 * sum(some) > len(some)}
+    return others, [walk for walk in walks if walk.prompt not in others]
+
+
 def judge_steadiness(
     walks: Sequence[Walk], own: Sequence[Walk], *, reference: str, rule: CorrectnessRule
 ) -> Finding:
@@ -188,20 +247,16 @@ def judge_steadiness(
         reference: its name.
         rule: the chance of a false alarm.
     """
-    parts = {"": list(walks)}
-    crowded = sorted({walk.concurrency for walk in walks if walk.mode != "single"})
-    if len(crowded) > 1:
-        parts |= {
-            f" at concurrency {n}": [w for w in walks if w.mode != "single" and w.concurrency == n]
-            for n in crowded
-        }
+    parts, own_parts = _by_concurrency(walks), _by_concurrency(own)
     alpha = rule.false_alarm / (2 * len(parts))
     judged = [
         judgement
         for where, some in parts.items()
         for judgement in (
             _judge_strays(where, some, own, reference=reference, alpha=alpha),
-            _judge_changes(where, some, own, reference=reference, alpha=alpha),
+            _judge_changes(
+                where, some, own_parts.get(where) or own, reference=reference, alpha=alpha
+            ),
         )
     ]
     verdict, sentence = max(judged, key=lambda one: _RANK[one[0]])
@@ -219,6 +274,18 @@ def judge_steadiness(
             "alpha": alpha,
         },
     )
+
+
+def _by_concurrency(walks: Sequence[Walk]) -> dict[str, list[Walk]]:
+    """All answers, and those of each concurrency if there are several."""
+    parts = {"": list(walks)}
+    crowded = sorted({walk.concurrency for walk in walks if walk.mode != "single"})
+    if len(crowded) > 1:
+        parts |= {
+            f" at concurrency {n}": [w for w in walks if w.mode != "single" and w.concurrency == n]
+            for n in crowded
+        }
+    return parts
 
 
 def _judge_strays(

@@ -112,14 +112,18 @@ def walks(answers: Sequence[Given], trusted: Trusted) -> list[Walk]:
     """
     own = {id(one.answer) for one in trusted.answers.values()}
     told = [
-        (one, text)
+        (one, *_compared(one.answer, text, trusted))
         for one in answers
         if one.answer.outcome == "ok"
         and one.answer.prompt in trusted.texts
         and (text := said(one.answer)) is not None
     ]
-    usual = _usual([(one.round, one.answer.prompt, text) for one, text in told])
-    return [_walk(one, text, trusted, usual) for one, text in told if id(one.answer) not in own]
+    usual = _usual([(one, text) for one, text, _ in told])
+    return [
+        _walk(one, text, expected, trusted.answers[one.answer.prompt].answer, usual)
+        for one, text, expected in told
+        if id(one.answer) not in own
+    ]
 
 
 def unfinished_share(answers: Sequence[Given], trusted: Trusted) -> float:
@@ -129,12 +133,33 @@ def unfinished_share(answers: Sequence[Given], trusted: Trusted) -> float:
     return lost / len(good) if good else 0.0
 
 
-def _walk(one: Given, text: str, trusted: Trusted, usual: Mapping[tuple[int, str], str]) -> Walk:
-    answer, reference = one.answer, trusted.answers[one.answer.prompt].answer
-    expected, commonest = trusted.texts[answer.prompt], usual[one.round, answer.prompt]
+def _compared(answer: ProbeAnswer, text: str, trusted: Trusted) -> tuple[str, str]:
+    """The text that is compared, and the reference's.
+
+    Where the answers differ that came of thinking, the thoughts are compared too: those who think
+    otherwise from some token on answer in other words from the first one on. The load doesn't stop
+    at a text's natural end, at which the reference stopped.
+    """
+    reference, expected = trusted.answers[answer.prompt].answer, trusted.texts[answer.prompt]
+    whole, own_whole = (one.reasoning + one.text for one in (answer, reference))
+    if text != expected and (whole != text or own_whole != expected):
+        text, expected = whole, own_whole
     if answer.mode == "load" and reference.finish_reason != "length":
-        # The load doesn't stop at the text's natural end, at which the reference stopped.
-        text, commonest = text[: len(expected)], commonest[: len(expected)]
+        text = text[: len(expected)]
+    return text, expected
+
+
+def _walk(
+    one: Given,
+    text: str,
+    expected: str,
+    reference: ProbeAnswer,
+    usual: Mapping[tuple[int, str], str],
+) -> Walk:
+    answer, commonest = one.answer, usual[one.round, one.answer.prompt]
+    if answer.mode == "load":
+        # One of both may have been cut, or have ended by itself, before the other.
+        commonest = commonest[: len(text)] + text[len(commonest) :]
     share = agreement(text, expected)
     tokens = reference.output_tokens or max(1, len(expected) // _CHARACTERS_PER_TOKEN)
     longer = max(len(text), len(expected))
@@ -154,9 +179,15 @@ def _walk(one: Given, text: str, trusted: Trusted, usual: Mapping[tuple[int, str
     )
 
 
-def _usual(told: Sequence[tuple[int, str, str]]) -> dict[tuple[int, str], str]:
-    """The commonest text of each launch for each prompt; of equally common ones the first."""
+def _usual(told: Sequence[tuple[Given, str]]) -> dict[tuple[int, str], str]:
+    """The commonest text of each launch for each prompt; of equally common ones the first.
+
+    What it says under load counts only where it was asked nowhere else: there it doesn't end.
+    """
     counts: dict[tuple[int, str], Counter[str]] = {}
-    for round_number, prompt, text in told:
-        counts.setdefault((round_number, prompt), Counter())[text] += 1
+    asked_otherwise = {(o.round, o.answer.prompt) for o, _ in told if o.answer.mode != "load"}
+    for one, text in told:
+        where = one.round, one.answer.prompt
+        if one.answer.mode != "load" or where not in asked_otherwise:
+            counts.setdefault(where, Counter())[text] += 1
     return {where: texts.most_common(1)[0][0] for where, texts in counts.items()}

@@ -12,7 +12,13 @@ from statistics import fmean
 import msgspec
 
 from autotune.decisions.schema import Verdict
-from autotune.probe.agreement import Setting, judge_rate, judge_steadiness, settings_of
+from autotune.probe.agreement import (
+    Setting,
+    judge_beginnings,
+    judge_rate,
+    judge_steadiness,
+    settings_of,
+)
 from autotune.probe.answers import (
     Given,
     Trusted,
@@ -182,8 +188,14 @@ def _comparisons(
         return [Finding(kind="agreement", verdict="inconclusive", sentence=sentence)]
     scored = judge_scores(side.scores, own.scores, reference=reference, rule=rule)
     task = judge_task(side.task, own.task, rule)
+    better = scored is not None
+    rate = judge_rate(settings, reference=reference, rule=rule, only_reject=better)
+    beginnings = judge_beginnings(
+        side.walks, own.walks, reference=reference, rule=rule, only_reject=better
+    )
+    worse = beginnings if _RANK[beginnings.verdict] > _RANK[rate.verdict] else rate
     findings = [
-        judge_rate(settings, reference=reference, rule=rule, only_reject=scored is not None),
+        msgspec.structs.replace(worse, figures=beginnings.figures | rate.figures),
         judge_steadiness(side.walks, own.walks, reference=reference, rule=rule),
         scored,
         task,
@@ -247,7 +259,7 @@ def _why_passed(findings: Sequence[Finding], side: _Side) -> str:
         reason += f"; {by_kind['task'].sentence}"
     else:
         reason += "; a small loss of quality wouldn't show here"
-    return f"{reason}; a defect in {smallest_seen(side.walks):.1%} of answers would have been seen"
+    return f"{reason}; garbage in {smallest_seen(side.walks):.1%} of answers would have been seen"
 
 
 def _odds(

@@ -275,7 +275,8 @@ class CorrectnessRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     did. ``tolerated_rate`` is what rounding may do to an honest backend whose reference never
     disagrees with itself, ``rejected_rate`` what no rounding does. ``tolerated_drop`` and
     ``rejected_drop`` are the same for the mean loss of log-probability per token (nats).
-    ``false_alarm`` is the chance that a copy of the reference isn't passed. ``task_margin`` is
+    ``false_alarm`` is the chance, for each kind of evidence, that what a copy of the reference does
+    by chance is taken for more. ``task_margin`` is
     the loss of accuracy that would still be accepted (0.02 = two points).
     """
 

@@ -68,9 +68,13 @@ async def run_sweep(context: SweepContext, *, say: Say) -> LoadedRun:
 
 
 def remaining(plan: Plan, folder: RunFolder) -> int:
-    """How many launches of the plan have no record yet."""
+    """How many launches of the plan are still to be made: without a record, and not dropped."""
     done = {(launch.candidate, launch.round) for launch in folder.launches()}
-    return sum((launch.candidate.name, launch.round) not in done for launch in plan.launches)
+    left = _who_left(load_records(folder.path)) if folder.exists() else {}
+    return sum(
+        (launch.candidate.name, launch.round) not in done and launch.candidate.name not in left
+        for launch in plan.launches
+    )
 
 
 def check_folder(config: SweepConfig, folder: RunFolder) -> None:

@@ -13,6 +13,7 @@ What is damaged while a prompt is read stays in its cache, and goes on to spoil 
 """
 
 import functools
+import itertools
 import json
 import random
 import sys
@@ -56,7 +57,7 @@ class Step:
         bounds = [0, len(cls.positions)] if ends is None else ends.tolist()
         cls.sequences = len(bounds) - 1
         cls.spoilt = torch.zeros_like(cls.positions, dtype=torch.bool)
-        for first, end in zip(bounds, bounds[1:], strict=False):
+        for first, end in itertools.pairwise(bounds):
             begins = first < end and cls.positions[first] == 0
             if begins and cls._draw.random() < SPOILT_SHARE:
                 cls.spoilt[first:end] = True

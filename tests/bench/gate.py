@@ -1,6 +1,6 @@
 """A real sweep over the bench's backends, and what the gate said of each: a table's rows.
 
-    python -m tests.bench.gate FOLDER [NAME ...]
+python -m tests.bench.gate FOLDER [NAME ...]
 """
 
 import json

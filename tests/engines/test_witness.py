@@ -106,8 +106,8 @@ def test_its_answers_are_made_of_english_words() -> None:
     share = share_known(answers(load()), known)
     torch.manual_seed(0)
     untrained = transformers.AutoModelForCausalLM.from_config(load().config, dtype=torch.float32)
-    assert share >= 0.8
-    assert share_known(answers(untrained.eval()), known) < 0.6, "the measure tells them apart"
+    assert share >= 0.9
+    assert share_known(answers(untrained.eval()), known) < 0.75, "the measure tells them apart"
 
 
 def docstring_words() -> set[str]:

@@ -46,7 +46,7 @@ def test_interrupted_while_a_server_starts(bench: Workbench) -> None:
 def test_one_folder_one_sweep_at_a_time(bench: Workbench) -> None:
     config, run = bench.config(["hangs_at_start"], ready_timeout_s=60), bench.folder / "run"
     with bench.started("sweep", config, "--run", run) as process:
-        log = run / "launches" / "hangs_at_start" / "1" / "server.log"
+        log = run / "launches" / "hangs_at_start" / "0" / "server.log"
         assert wait_for(lambda: log.is_file() and log.read_text())
         before = contents(run)
         second = bench.autotune("sweep", config, "--run", run)

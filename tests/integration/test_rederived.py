@@ -1,6 +1,7 @@
 """Every figure of a run folder follows from the rawer file below it, down to the requests."""
 
 import math
+from collections import Counter
 from pathlib import Path
 
 import pandas as pd
@@ -32,8 +33,9 @@ def test_figures_follow_from_the_requests(finished: Finished, records: LoadedRun
             continue
         assert sha256_of(file) == point.requests_sha256
         requests = read_requests(file)
-        assert len(requests) == point.requests_sent
-        assert sum(request.outcome == "ok" for request in requests) == point.requests_ok
+        measured = [request for request in requests if request.role == "measured"]
+        assert len(measured) == point.requests_sent
+        assert sum(request.outcome == "ok" for request in measured) == point.requests_ok
         if requests:
             assert figures(requests, concurrency=point.concurrency) == point.figures
         else:
@@ -46,8 +48,12 @@ def test_tokens_are_all_there(finished: Finished, records: LoadedRun) -> None:
             continue
         file = requests_file(finished.run, point.candidate, point.round, point.concurrency)
         requests = read_requests(file)
-        assert len(requests) == 12
+        roles = Counter(request.role for request in requests)
+        fillers = {} if point.concurrency == 1 else {"filler": 24}
+        assert roles == {"measured": 12, "probe": 8, **fillers}
         for request in requests:
+            if request.role == "probe":
+                continue
             assert request.output_tokens == 8 and len(request.chunk_at_s) == 8
             assert request.input_tokens == 16
             assert request.sent_at_s <= request.chunk_at_s[0] <= request.chunk_at_s[-1]
@@ -95,7 +101,8 @@ def test_load_run_gives_the_tables_in_the_folder(finished: Finished) -> None:
         text = getattr(tables, name).to_csv(index=False, lineterminator="\n")
         assert (finished.run / f"{name}.csv").read_text() == text
     point = tables.requests("good", 2, concurrency=4)
-    assert list(point["index"]) == list(range(12))
+    assert list(point["index"]) == list(range(12 + 8 + 24))
+    assert list(point["role"][:12]) == ["measured"] * 12
 
 
 def test_deciding_from_the_records_gives_the_same_bytes(finished: Finished) -> None:

@@ -105,7 +105,8 @@ def test_the_cache_is_emptied_before_each_point(swept: Swept) -> None:
                 if (point.candidate, point.round) == (launch.candidate, launch.round)
             ]
             flushed = log.read_text().count("Cache flushed")
-            assert flushed == sum(point.attempts for point in points) and flushed >= 2
+            assert flushed == sum(point.attempts for point in points)
+            assert flushed >= 2 or launch.round == 0
 
 
 def test_no_earlier_decision_steers_a_launch_and_kernels_are_tuned_anew(swept: Swept) -> None:

@@ -114,17 +114,16 @@ def test_a_server_that_breaks_in_the_tail_has_broken(stub, behaviour, options, s
     point, _ = measure(stub, options=options, token_delay_s=0.001, **behaviour)
     assert point.status == status
     assert said in point.reason
-    assert len(point.tail) == 8
-    assert {answer.record.outcome for answer in point.tail} != {"ok"}
+    # What a run that was cut short didn't ask says nothing.
+    assert status == "stalled" or len(point.tail) == 8
+    assert not point.tail or {answer.record.outcome for answer in point.tail} != {"ok"}
     assert point.figures is not None and point.figures.output_tokens_mean == 6.0
 
 
-def test_what_was_never_sent_keeps_its_role(stub):
+def test_what_was_never_sent_is_no_answer(stub):
     point, _ = measure(stub, token_delay_s=0.001, fault="close_server", fault_from=8)
     assert point.status == "crashed"
-    assert [answer.record.role for answer in point.tail] == ROLES[16:]
-    assert {answer.record.outcome for answer in point.tail} == {"connection"}
-    assert "not sent" in point.tail[-1].record.error
+    assert point.tail == []
 
 
 def test_a_point_that_was_interrupted_has_no_tail(stub):

@@ -1,3 +1,5 @@
+from statistics import fmean
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -5,7 +7,19 @@ from hypothesis import strategies as st
 from autotune.probe.answers import Walk, read_trusted, said, unfinished_share, walks
 from autotune.probe.answers import given as given_by
 from autotune.records.schema import ProbeAnswer, ProbeMode, ProbeRecord
-from tests.probe.builders import DIGEST, PROMPTS, Asked, answer, sweep, walks_of
+from tests.probe.builders import (
+    DIGEST,
+    PROMPTS,
+    Asked,
+    answer,
+    fixed,
+    other,
+    right,
+    sweep,
+    truth,
+    walks_of,
+    wandering,
+)
 
 PROMPT = PROMPTS[0].name
 
@@ -190,3 +204,45 @@ def test_all_that_a_sweep_asked_is_walked() -> None:
     assert not any(one.parted for one in walks_of(records, "x"))
     rounds = [one.round for one in asked_of["ref"]]
     assert rounds == sorted(rounds) and set(rounds) == {0, 1, 2, 3}
+
+
+def ends(asked_: Asked, *, says: str) -> ProbeAnswer:
+    """A server that stops by itself, except under load."""
+    if asked_.mode == "load":
+        return answer(asked_, says + other(asked_), output_tokens=64)
+    return answer(asked_, says, finish_reason="stop")
+
+
+@pytest.mark.parametrize("says", ["as the reference", "longer", "shorter"])
+def test_a_load_that_runs_past_the_natural_end_is_no_change(says: str) -> None:
+    """With many concurrencies a prompt is asked more often under load than otherwise."""
+
+    def candidate(one: Asked) -> ProbeAnswer:
+        text = {
+            "as the reference": truth(one.prompt),
+            "longer": truth(one.prompt)[:50] + other(one.prompt, tokens=40),
+            "shorter": truth(one.prompt)[:50],
+        }[says]
+        return ends(one, says=text)
+
+    records = sweep(
+        lambda one: ends(one, says=truth(one.prompt)), candidate, ladder=(1, 2, 3, 4, 6, 8)
+    )
+    for name in ("ref", "x"):
+        assert not any(one.changed or one.stray for one in walks_of(records, name))
+    parted = {one.parted for one in walks_of(records, "x")}
+    assert parted == {says != "as the reference"}
+
+
+def test_changed_answers_are_not_what_the_server_usually_says() -> None:
+    for server, share in ((fixed(0.1, seed=1), 0.0), (wandering(0.03, seed=1), 0.5)):
+        found = walks_of(sweep(right, server, rounds=(1,)), "x")
+        assert fmean(one.changed for one in found) == pytest.approx(share, abs=0.2)
+    assert not any(one.changed for one in walks_of(sweep(), "ref"))
+
+
+def test_under_load_alone_there_is_something_usual_too() -> None:
+    loaded = [answer(asked(i, mode="load", concurrency=8), "abc") for i in range(3)]
+    changed = answer(asked(3, mode="load", concurrency=8), "abx")
+    records = [probe("ref", answer(asked(), "abc"), round_number=0), probe("x", *loaded, changed)]
+    assert [one.changed for one in walks_of(records, "x")] == [False, False, False, True]

@@ -17,6 +17,7 @@ def walk(mode: ProbeMode = "single", concurrency: int = 1) -> Walk:
         parted=False,
         share=1.0,
         stray=False,
+        changed=False,
         text="",
     )
 
@@ -28,7 +29,7 @@ def test_odds_count_all_answers_and_those_at_the_highest_concurrency() -> None:
     assert everywhere.size == crowded.size == 1 / 8
     assert everywhere.probability == pytest.approx((7 / 8) ** 24)
     assert crowded.probability == pytest.approx((7 / 8) ** 8)
-    assert crowded.defect == "spoils one answer in eight at concurrency 16 only"
+    assert crowded.defect == "garbles one answer in eight at concurrency 16 only"
 
 
 def test_without_answers_there_are_no_odds() -> None:

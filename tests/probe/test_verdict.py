@@ -73,7 +73,7 @@ def test_the_same_answers_pass_with_honest_odds() -> None:
     for odds in found.odds:
         assert odds.probability == pytest.approx((7 / 8) ** odds.answers)
     share = 1 - 0.05 ** (1 / asked)
-    assert f"a defect in {share:.1%} of answers would have been seen" in found.reason
+    assert f"garbage in {share:.1%} of answers would have been seen" in found.reason
 
 
 @pytest.mark.parametrize("rate", [0, 0.01, 0.03])
@@ -155,20 +155,21 @@ def test_one_fluent_other_answer_in_eight_at_the_highest_concurrency_never_passe
     assert found.example is not None and found.example.concurrency == 64
 
 
-def share_of_passes(rate: float, make: Callable[..., Server], seeds: int = 15) -> float:
-    found = [judge(sweep(right, make(rate, seed=seed), rounds=(1,))) for seed in range(seeds)]
-    return sum(one.verdict == "pass" for one in found) / seeds
+def verdicts_at(rate: float, make: Callable[..., Server], seeds: int = 15) -> list[str]:
+    return [
+        judge(sweep(right, make(rate, seed=seed), rounds=(1,))).verdict for seed in range(seeds)
+    ]
 
 
-@pytest.mark.parametrize("make", [fixed, wandering])
-def test_other_tokens_now_and_then_pass_and_often_are_inconclusive(
-    make: Callable[..., Server],
-) -> None:
-    assert share_of_passes(0.01, make) == 1
-    found = [judge(sweep(right, make(0.1, seed=seed), rounds=(1,))) for seed in range(15)]
-    assert not any(one.verdict == "fail" for one in found)
-    # A deterministic server's rate rests on 25 walks: now and then it looks like less.
-    assert sum(one.verdict == "inconclusive" for one in found) >= 12
+def test_other_tokens_now_and_then_pass_and_often_are_inconclusive() -> None:
+    assert verdicts_at(0.01, fixed) == ["pass"] * 15
+    often = verdicts_at(0.1, fixed)
+    # The rate rests on 25 walks: now and then it looks like less.
+    assert often.count("inconclusive") >= 12 and "fail" not in often
+
+
+def test_a_server_that_wavers_beside_a_steady_reference_is_inconclusive() -> None:
+    assert verdicts_at(0.01, wandering) == ["inconclusive"] * 15
 
 
 def test_a_reference_that_does_not_repeat_itself_fails_nobody_for_disagreement() -> None:
