@@ -100,8 +100,9 @@ SUMMARY_COLUMNS: Mapping[str, str] = {
 }
 # The figures of each kind of finding, under the names that its judge gives them.
 _FINDING_FIGURES = (
-    *("failed", "asked", "answers", "garbled", "with_signs", "strays"),
+    *("failed", "asked", "answers", "garbled", "with_signs", "strays", "changed"),
     *("reference_answers", "reference_with_signs", "reference_strays"),
+    *("reference_changed", "other_from_the_beginning"),
     *("rate", "rate_low", "rate_high", "reference_rate", "reference_tokens"),
     *("drop_mean", "drop_low", "drop_high", "drop_tail", "lost_share", "other_token_share"),
     *("reference_spread", "tokens", "prompts", "alpha"),

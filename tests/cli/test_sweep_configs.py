@@ -71,7 +71,8 @@ def test_its_plan_can_be_printed_without_a_gpu(name: str, bare_machine: Path) ->
     config = SWEEPS / f"{name}.toml"
     result = command("sweep", config, "--dry-run", folder=bare_machine)
     assert result.returncode == 2
-    launches = len(backends) * read_config(config).decision.rounds
+    # The reference is launched once more, before the first round.
+    launches = 1 + len(backends) * read_config(config).decision.rounds
     assert f"{launches} launches to make" in result.stdout
     for number in range(1, launches + 1):
         assert f"\n  {number:>2}  round " in result.stdout

@@ -322,7 +322,7 @@ def test_a_plan_is_printed_all_the_same(name: str, tmp_path: Path) -> None:
     before = snapshot(tmp_path)
     result = autotune("sweep", config, "--run", "run", "--dry-run", folder=tmp_path)
     assert result.returncode == 2
-    assert "6 launches to make" in result.stdout and "schedule:" in result.stdout
+    assert "7 launches to make" in result.stdout and "schedule:" in result.stdout
     assert "\n  triton: " in result.stdout and "\n  auto: " in result.stdout
     assert all(word in result.stderr for word in words), result.stderr
     assert result.stderr.count("\n") == 1 and "Traceback" not in result.stderr

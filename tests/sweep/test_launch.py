@@ -13,10 +13,12 @@ from autotune.engines.transformers import TransformersEngine
 from autotune.errors import EngineError
 from autotune.load.client import Endpoint
 from autotune.load.point import PointMeasurement
+from autotune.probe.ask import Tail
 from autotune.records.folder import RunFolder
 from autotune.records.schema import MeasurementWarning, PointRecord, PointStatus
 from autotune.sweep import launch as launch_module
 from autotune.sweep.context import read_context
+from autotune.sweep.correctness import Correctness
 from autotune.sweep.launch import Launch
 from autotune.sweep.plan import make_plan
 from autotune.sweep.workloads import PointPrompts
@@ -71,15 +73,18 @@ def measure(
 
     monkeypatch.setattr(launch_module, "measure_point", measure_point)
     monkeypatch.setattr(
-        launch_module, "point_prompts", lambda *_, **__: PointPrompts(warmup=[], measured=[])
+        launch_module,
+        "point_prompts",
+        lambda *_, **__: PointPrompts(warmup=[], measured=[], tail=Tail(prompts=(), names=())),
     )
     config = parse_config(TEXT, where="demo.toml")
     run = RunFolder(folder / "run")
     context = msgspec.structs.replace(read_context(config, run), engine=engine)
-    planned = make_plan(config).launches[0]
+    planned = make_plan(config).at(1)[0]
     launch = Launch(context, planned, workload_digest=None, say=lambda _: None)
     running = cast(ServerProcess, server or Running())
-    asyncio.run(launch._point(ENDPOINT, running, 1))
+    correctness = Correctness(context, planned, ENDPOINT)
+    asyncio.run(launch._point(ENDPOINT, running, correctness, 1))
     data = run.point_file("eager", 1, 1).read_bytes()
     return msgspec.json.decode(data, type=PointRecord)
 
