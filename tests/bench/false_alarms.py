@@ -17,6 +17,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS, grouped_mm_experts_forward
 
+from autotune.probe.scoring import agreement
 from autotune.probe.verdict import judge_probes
 from autotune.records.schema import (
     CorrectnessRule,
@@ -38,6 +39,8 @@ CROWD = 64
 REPEATS = 2
 BATCHES: dict[ProbeMode, int] = {"single": 10, "crowd": 100}
 NOISE = 0.01
+# Of each answer.
+TOKENS = 16
 
 
 class Variant(NamedTuple):
@@ -88,13 +91,13 @@ def make_prompts(tokenizer: Any, count: int) -> list[list[int]]:
     """Pieces of this project's documents that begin anywhere."""
     texts = [path.read_text(encoding="utf-8") for path in sorted(DOCUMENTS.glob("*.md"))]
     plain = re.sub(r"[^\x20-\x7e\n]|\|", " ", "\n".join(texts))
-    tokens = tokenizer(plain)["input_ids"]
+    tokens = tokenizer(plain, verbose=False)["input_ids"]
     starts = random.Random(0).sample(range(len(tokens) - PROMPT_TOKENS), count)
     return [tokens[start : start + PROMPT_TOKENS] for start in starts]
 
 
 def answer(
-    folder: Path, variants: Mapping[str, Variant], *, count: int, tokens: int = 16
+    folder: Path, variants: Mapping[str, Variant], *, count: int, tokens: int = TOKENS
 ) -> dict[str, Answers]:
     """Answer ``count`` prompts with each variant, greedily."""
     for name, forward in {**BACKENDS, "noisy": noisy}.items():
@@ -138,7 +141,7 @@ def _answer_all(
 
 
 def records(
-    given: Mapping[str, Answers], *, seed: int, reference: str, tokens: int = 16
+    given: Mapping[str, Answers], *, seed: int, reference: str, tokens: int = TOKENS
 ) -> list[ProbeRecord]:
     """The reference's records of round 0 and everybody's of round 1, over prompts of one draw."""
     draw = random.Random(seed)
@@ -210,3 +213,13 @@ def count_verdicts(
         for name, verdict in verdicts.items():
             counts[name][verdict.verdict] += 1
     return counts
+
+
+def rate_per_token(given: Mapping[str, Answers], name: str, *, reference: str) -> float:
+    """How often a variant writes another token than the reference, over the whole pool."""
+    events = agreed = 0.0
+    for mine, own in zip(given[name]["single"][-1], given[reference]["single"][0], strict=True):
+        share = agreement(mine, own)
+        events += mine != own
+        agreed += TOKENS * share + (mine != own)
+    return events / agreed if agreed else 0.0

@@ -66,6 +66,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     rate_alone: float
     rate_crowd: float
     strays: int
+    changed: int
     reason: str
 
 
@@ -150,6 +151,7 @@ def _row(loaded: LoadedRun, verdict: CandidateVerdict) -> Row:
         rate_alone=rate_of(walk for walk in found if walk.mode == "single").value,
         rate_crowd=rate_of(walk for walk in found if walk.concurrency == 64).value,
         strays=sum(walk.stray for walk in found),
+        changed=sum(walk.changed or walk.stray for walk in found),
         reason=verdict.reason,
     )
 
@@ -208,7 +210,7 @@ def main(arguments: Sequence[str]) -> int:
     for row in read_rows(run):
         print(
             f"{row.name:18} {row.verdict:12} {row.evidence:20} {row.after:4}/{row.asked} "
-            f"alone {row.rate_alone:.3f} crowd {row.rate_crowd:.3f} strays {row.strays:3} "
+            f"alone {row.rate_alone:.3f} crowd {row.rate_crowd:.3f} changed {row.changed:3} "
             f"{row.reason}"
         )
     return 0
