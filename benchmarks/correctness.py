@@ -5,9 +5,6 @@ each time or drawn anew; broken ones do what their name says. No model and no se
 judges are asked. Prints Markdown rows for docs/correctness.md::
 
     .venv/bin/python benchmarks/correctness.py [SEEDS]
-
-And with ``--witness``, honest and broken experts of the shipped checkpoint, answering pieces of
-our documents in this process, judged over as many draws of 25 prompts.
 """
 
 import random
@@ -81,25 +78,8 @@ def print_row(name: str, counts: Counter[str]) -> None:
     print(f"| {name} | {told} |", flush=True)
 
 
-def of_the_witness(draws: int) -> None:
-    """Count verdicts on real answers of the witness."""
-    from autotune.engines.witness import witness_folder
-    from tests.bench.false_alarms import BROKEN, HONEST, NOISY, answer, count_verdicts
-
-    given = answer(witness_folder("minimax-m2"), HONEST | BROKEN | NOISY, count=300)
-    steady = {name: texts for name, texts in given.items() if name not in NOISY}
-    for name, counts in count_verdicts(steady, draws=draws, reference="eager").items():
-        print_row(name, counts)
-    noisy = {name: given[name] for name in NOISY}
-    for name, counts in count_verdicts(noisy, draws=draws, reference="noisy").items():
-        print_row(f"{name}, beside itself", counts)
-
-
 def main() -> None:
     numbers = [int(word) for word in sys.argv[1:] if word.isdigit()]
-    if "--witness" in sys.argv:
-        of_the_witness(numbers[0] if numbers else 200)
-        return
     for name, make in cases().items():
         counts = Counter(judge(make(seed)).verdict for seed in range(numbers[0] if numbers else 40))
         print_row(name, counts)

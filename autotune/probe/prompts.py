@@ -17,14 +17,10 @@ _SHORT = {
     "sum": "Question: What is 2 + 2?\nAnswer:",
     "count": "Count from one to twenty: one, two, three,",
     "list": "The days of the week are Monday,",
-    "opposites": "hot: cold\nbig: small\nfast: slow\nlight:",
     "history": "The first person to walk on the Moon was",
     "definition": "A thermometer is an instrument that",
     "story": "Once upon a time, in a village by the sea, there lived",
-    "letter": "Dear customer,\n\nThank you for your order. We are sorry to tell you that",
     "manual": "If the file cannot be opened, an exception is raised. Otherwise",
-    "argue": "There are three reasons why trains are better than cars. First,",
-    "physics": "Water boils at a lower temperature on a mountain because",
 }
 _CODE = {
     "function": "def fibonacci(n):\n    ",
@@ -51,7 +47,7 @@ _SHORTEST_LONG_TOKENS = 16
 
 
 def probe_prompts(*, long_tokens: int, tokenizer_file: Path | None) -> tuple[ProbePrompt, ...]:
-    """Return the prompts, four long ones among them: two of ``long_tokens`` tokens, two of half.
+    """Return the prompts, eight long ones among them: four of ``long_tokens`` tokens, four of half.
 
     Raises:
         InputError: ``tokenizer_file`` isn't a tokenizer.
@@ -59,10 +55,9 @@ def probe_prompts(*, long_tokens: int, tokenizer_file: Path | None) -> tuple[Pro
     cut = _cutter(tokenizer_file)
     half = max(_SHORTEST_LONG_TOKENS, long_tokens // 2)
     long_texts = {
-        "long_list": cut(_long_list(long_tokens), long_tokens),
-        "long_code": cut(_long_code(long_tokens), long_tokens),
-        "half_list": cut(_long_list(half, first=1000), half),
-        "half_code": cut(_long_code(half, first=1000), half),
+        f"{size}_{kind}": cut(write(tokens, first), tokens)
+        for size, tokens, first in (("long", long_tokens, 1), ("half", half, 1000))
+        for kind, write in _LONG.items()
     }
     kinds: tuple[tuple[PromptKind, dict[str, str]], ...] = (
         ("short", _SHORT),
@@ -85,19 +80,37 @@ def prompts_digest(prompts: Sequence[ProbePrompt]) -> str:
     return hashlib.sha256(joined.encode()).hexdigest()
 
 
-def _long_list(tokens: int, *, first: int = 1) -> str:
+def _list(tokens: int, first: int) -> str:
     return " ".join(
         f"Item {number} of the list costs {number * 7 % 101} coins and weighs {number * 3} grams."
         for number in range(first, first + 1 + tokens // 4)
     )
 
 
-def _long_code(tokens: int, *, first: int = 1) -> str:
+def _code(tokens: int, first: int) -> str:
     return "\n".join(
         line.format(number=number, large=number * 13 % 97)
         for number in range(first, first + 1 + tokens // 8)
         for line in _CODE_LINES
     )
+
+
+def _letters(tokens: int, first: int) -> str:
+    return "\n\n".join(
+        f"Dear member {number},\n\nThank you for your letter. The meeting is in room "
+        f"{number * 11 % 89}, and we are sorry to tell you that it begins {number % 7} hours late."
+        for number in range(first, first + 1 + tokens // 8)
+    )
+
+
+def _log(tokens: int, first: int) -> str:
+    return "\n".join(
+        f"step {number}: loss {number * 37 % 101 / 10}, {number * 5} files read, no error"
+        for number in range(first, first + 1 + tokens // 4)
+    )
+
+
+_LONG = {"list": _list, "code": _code, "letters": _letters, "log": _log}
 
 
 def _cutter(tokenizer_file: Path | None) -> Callable[[str, int], str]:

@@ -1,13 +1,14 @@
 """The bench's backends by name: what is wrong with each, and what the gate must say of it.
 
 A *loud* defect changes so much of the text that anything but ``fail`` would be a scandal. A
-*subtle* one may be left open, but never passed. What is *honest* is never failed. Some defects were
+*subtle* one may be left open, but never passed. A *small* one is no larger than what rounding does,
+so that texts can't tell it. What is *honest* is never failed. Some defects were
 added when the gate's rules were settled, so that the rules can't have been made to fit them.
 """
 
 from typing import Literal, NamedTuple
 
-Kind = Literal["loud", "subtle", "harmless", "honest"]
+Kind = Literal["loud", "subtle", "small", "harmless", "honest"]
 
 REFERENCE = "eager"
 
@@ -35,6 +36,7 @@ class Case(NamedTuple):
 _ALLOWED: dict[Kind, frozenset[str]] = {
     "loud": frozenset({"fail"}),
     "subtle": frozenset({"fail", "inconclusive"}),
+    "small": frozenset({"pass", "fail", "inconclusive"}),
     "harmless": frozenset({"pass"}),
     "honest": frozenset({"pass", "inconclusive"}),
 }
@@ -64,7 +66,7 @@ CASES = (
     Case("one_in_eight", "subtle", "other experts for the prompt of one request in eight"),
     Case("wrong_activation", "subtle", "GELU in place of SiLU"),
     Case("top_k_minus_one", "subtle", "the weakest of the chosen experts left out"),
-    Case("coarse_weights", "subtle", "weights rounded to two bits of mantissa"),
+    Case("coarse_weights", "small", "weights rounded to two bits of mantissa"),
     Case("zero_every_100th", "subtle", "the experts say nothing of every hundredth token"),
 )
 

@@ -34,7 +34,7 @@ DOCUMENTS = Path(__file__).parents[2] / "docs"
 PROMPT_TOKENS = 24
 # As many as the probe's, and as many long ones among them.
 PROMPTS = 25
-LONG = 4
+LONG = 8
 CROWD = 64
 REPEATS = 2
 BATCHES: dict[ProbeMode, int] = {"single": 10, "crowd": 100}

@@ -9,7 +9,13 @@ from tests.bench.gate import Row
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "correctness.md"
 _BETWEEN = re.compile(r"(<!-- defects:begin -->\n).*?(<!-- defects:end -->)", re.DOTALL)
-_KIND = {"loud": "broken", "subtle": "broken", "honest": "honest", "harmless": "honest"}
+_KIND = {
+    "loud": "broken",
+    "subtle": "broken",
+    "small": "broken",
+    "honest": "honest",
+    "harmless": "honest",
+}
 _SHOWN = {
     "requests": "lost requests",
     "health": "garbled answers",

@@ -290,8 +290,8 @@ def test_wholly_other_texts_are_rejected_by_their_rate() -> None:
     assert found.verdict == "pass"
     on_long = spoilt(right, strange, lambda asked: KINDS[asked.prompt] == "long")
     rates, _ = texts_of(right, on_long)
-    # Four prompts are too few to reject by, however wrong.
-    assert rates.verdict == "inconclusive" and rates.sentence.startswith("at long prompts ")
+    # Eight prompts are just enough to reject by, where all are wrong.
+    assert rates.verdict == "fail"
 
 
 def test_truths_and_other_texts_begin_differently() -> None:

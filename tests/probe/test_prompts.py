@@ -10,7 +10,8 @@ from autotune.errors import InputError
 from autotune.probe.prompts import probe_prompts, prompts_digest
 from autotune.records.schema import ProbePrompt
 
-LONG = {"long_list": 1, "long_code": 1, "half_list": 2, "half_code": 2}
+KINDS = ("list", "code", "letters", "log")
+LONG = {f"{size}_{kind}": share for size, share in (("long", 1), ("half", 2)) for kind in KINDS}
 
 
 def tokenizer() -> Tokenizer:
@@ -68,15 +69,15 @@ def test_without_a_tokenizer_the_length_is_an_estimate(tokens: int) -> None:
 
 def test_the_shortest_long_prompts_still_say_something() -> None:
     texts = long_prompts(1, None)
-    assert len(texts["half_list"]) == len(texts["half_code"]) == 64
+    assert {len(texts[f"half_{kind}"]) for kind in KINDS} == {64}
     assert all(texts.values())
 
 
 def test_long_prompts_share_no_beginning_of_one_kind() -> None:
     """A prefix cache mustn't answer one of them from another."""
     texts = long_prompts(512, None)
-    for kind in ("list", "code"):
-        assert texts[f"long_{kind}"][:12] != texts[f"half_{kind}"][:12]
+    for kind in KINDS:
+        assert texts[f"long_{kind}"][:16] != texts[f"half_{kind}"][:16]
 
 
 def test_a_tokenizers_own_limit_does_not_shorten_the_long_prompts(tmp_path: Path) -> None:

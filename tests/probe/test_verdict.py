@@ -69,7 +69,7 @@ def test_the_same_answers_pass_with_honest_odds() -> None:
     assert found.answers == asked == 3 * (25 + 128 + 8 + 8 + 16)
     assert "a small loss of quality wouldn't show here" in found.reason
     everywhere, crowded, long = found.odds
-    assert (everywhere.answers, crowded.answers, long.answers) == (asked, 3 * (128 + 16), 4)
+    assert (everywhere.answers, crowded.answers, long.answers) == (asked, 3 * (128 + 16), 8)
     for odds in found.odds:
         assert odds.probability == pytest.approx((7 / 8) ** odds.answers)
     share = 1 - 0.05 ** (1 / asked)
