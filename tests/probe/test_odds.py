@@ -47,6 +47,6 @@ def test_odds_of_long_prompts_count_the_prompts() -> None:
     walks = walks_of(sweep(rounds=(1,)), "x")
     (odds,) = odds_of_prompts(settings_of(walks, walks, KINDS))
     assert (odds.answers, odds.size) == (8, 1 / 8)
-    assert odds.probability == pytest.approx((7 / 8) ** 4)
+    assert odds.probability == pytest.approx((7 / 8) ** 8)
     short = [one for one in walks if KINDS[one.prompt] != "long"]
     assert odds_of_prompts(settings_of(short, short, KINDS)) == []
