@@ -250,7 +250,8 @@ class ProbeRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Probe answers of one launch, or, with ``concurrency``, those given under one point's load.
 
     ``prompts_digest`` names the prompt set, which a launch's record holds (a point's doesn't),
-    ``task_digest`` the set of questions. Round 0 is the reference's own launch before the first
+    ``task_digest`` the set of questions. ``problems`` say what the reference's server wouldn't tell
+    of its own words, token by token. Round 0 is the reference's own launch before the first
     round, whose answers the others are held against.
     """
 
@@ -266,6 +267,7 @@ class ProbeRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     scores: tuple[ScoredContinuation, ...] = ()
     task_digest: str | None = None
     task: tuple[TaskAnswer, ...] = ()
+    problems: tuple[str, ...] = ()
 
 
 class CorrectnessRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

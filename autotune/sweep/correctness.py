@@ -4,6 +4,8 @@ Every launch is asked the same. The reference's launch of round 0 is asked more 
 each concurrency too: it is what its own later answers and everybody else's are held against.
 """
 
+from collections.abc import Callable, Sequence
+
 import msgspec
 
 from autotune.config.schema import SweepConfig
@@ -18,7 +20,7 @@ from autotune.probe.ask import (
 )
 from autotune.probe.prompts import prompts_digest
 from autotune.probe.task import questions_digest
-from autotune.probe.teacher import score_continuations, write_continuations
+from autotune.probe.teacher import Written, score_continuations, write_continuations
 from autotune.records.schema import (
     Continuation,
     ProbeAnswer,
@@ -33,7 +35,15 @@ from autotune.sweep.workloads import point_prompts, probe_prompts_of, questions_
 class Correctness:
     """Asks one launch's server, and records what it answers."""
 
-    def __init__(self, context: SweepContext, planned: PlannedLaunch, endpoint: Endpoint) -> None:
+    def __init__(
+        self,
+        context: SweepContext,
+        planned: PlannedLaunch,
+        endpoint: Endpoint,
+        *,
+        say: Callable[[str], None],
+    ) -> None:
+        self._say = say
         self._context = context
         self._config: SweepConfig = context.config
         self._planned = planned
@@ -92,31 +102,35 @@ class Correctness:
             digest = questions_digest(questions)
             record = msgspec.structs.replace(record, task=tuple(task), task_digest=digest)
         written = await self._continuations()
+        for problem in written.problems[:1]:
+            more = len(written.problems) - 1
+            self._say(f"log-probabilities: {problem}" + (f" (and {more} more)" if more else ""))
+        own = self._planned.round == 0
         return msgspec.structs.replace(
             record,
             prompts=self._prompts,
-            continuations=tuple(written) if self._planned.round == 0 else (),
-            scores=tuple(await self._scores(written)),
+            continuations=written.continuations if own else (),
+            problems=written.problems,
+            scores=tuple(await self._scores(written.continuations)),
         )
 
-    async def _continuations(self) -> list[Continuation]:
+    async def _continuations(self) -> Written:
         """The reference's own words, token by token: written in round 0, read from then on."""
         scoring = self._context.engine.traits.log_probabilities
         if scoring is None:
-            return []
+            return Written(continuations=())
         if self._planned.round > 0:
             record = self._context.folder.read_probe(self._config.reference, 0)
-            return list(record.continuations) if record is not None else []
-        written = await write_continuations(
+            return Written(continuations=record.continuations if record is not None else ())
+        return await write_continuations(
             self._endpoint,
             {prompt.name: prompt.text for prompt in self._prompts},
             scoring=scoring,
             max_tokens=self._config.probe.max_tokens,
             timeout_s=self._config.load.request_timeout_s,
         )
-        return list(written.continuations)
 
-    async def _scores(self, written: list[Continuation]) -> list[ScoredContinuation]:
+    async def _scores(self, written: Sequence[Continuation]) -> list[ScoredContinuation]:
         scoring = self._context.engine.traits.log_probabilities
         if scoring is None or not written:
             return []

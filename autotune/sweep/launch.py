@@ -105,7 +105,7 @@ class Launch:
             kind=self._context.config.load.endpoint,
             ignore_eos=self._context.engine.traits.takes_ignore_eos,
         )
-        correctness = Correctness(self._context, self._planned, endpoint)
+        correctness = Correctness(self._context, self._planned, endpoint, say=self._say)
         await correctness.ask()
         for concurrency in self._planned.concurrencies:
             await self._point(endpoint, server, correctness, concurrency)

@@ -95,6 +95,21 @@ def test_each_launch_says_what_was_asked_and_what_ran(swept: Swept) -> None:
     assert garbage.verdict == "fail" and not garbage.admissible
 
 
+def test_only_log_probabilities_tell_what_says_the_same_with_another_model(swept: Swept) -> None:
+    told = autotune.load_run(swept.run).correctness
+    scored = told[told["kind"] == "log_probabilities"].set_index("candidate")
+    assert scored.loc["auto", "verdict"] == "pass"
+    assert abs(scored.loc["auto", "drop_mean"]) < 1e-9
+    assert scored.loc["brand_new", "verdict"] == "fail"
+    agreement = told[told["kind"] == "agreement"].set_index("candidate")
+    assert agreement.loc["brand_new", "verdict"] == "pass"
+    standings = {s.candidate: s for s in autotune.load_run(swept.run).judgement.standings}
+    assert standings["brand_new"].verdict == "fail" and not standings["brand_new"].admissible
+    (first,) = (p for p in swept.records.probes if p.round == 0 and p.concurrency is None)
+    assert len(first.continuations) == len(first.prompts) and first.problems == ()
+    assert all(score.outcome == "ok" for probe in swept.records.probes for score in probe.scores)
+
+
 def test_the_cache_is_emptied_before_each_point(swept: Swept) -> None:
     for launch in swept.records.launches:
         if launch.status == "ok" and launch.candidate != "deep_gemm":

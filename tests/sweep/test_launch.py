@@ -83,7 +83,7 @@ def measure(
     planned = make_plan(config).at(1)[0]
     launch = Launch(context, planned, workload_digest=None, say=lambda _: None)
     running = cast(ServerProcess, server or Running())
-    correctness = Correctness(context, planned, ENDPOINT)
+    correctness = Correctness(context, planned, ENDPOINT, say=lambda _: None)
     asyncio.run(launch._point(ENDPOINT, running, correctness, 1))
     data = run.point_file("eager", 1, 1).read_bytes()
     return msgspec.json.decode(data, type=PointRecord)

@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.integration.fake_server import Server, send_json
+from tests.probe.toy_teacher import Toy
 
 AUTO_IS = "flashinfer_trtllm_routed"
 # How the answers of each backend come: see `fake_server`.
 BEHAVIOUR = {"flashinfer_trtllm_routed": "good", "deep_gemm": "garbage"}
 USUAL = "good_slow"
+# Fluent, and the same text as all others: only its log-probabilities tell.
+OFF = {"brand_new": 2.0}
 FUSED_FUNCTION = """\
 [2026-12-02 10:00:00 TP0] Scheduler hit an exception: Traceback (most recent call last):
   File "/opt/venv/lib/python3.12/site-packages/sglang/srt/layers/moe/moe_runner/runner.py", line 1
@@ -34,6 +37,7 @@ class StandIn(Server):
         runs = AUTO_IS if options.moe_runner_backend == "auto" else options.moe_runner_backend
         self.runs = "triton_kernel" if runs == "triton" else runs
         self.flushes = 0
+        self.toy = Toy(wrong=OFF.get(runs, 0.0))
         super().__init__(
             argparse.Namespace(backend=BEHAVIOUR.get(runs, USUAL), model=options.served_model_name)
         )
@@ -46,6 +50,8 @@ class StandIn(Server):
             self.flushes += 1
             print(f"Cache flushed {self.flushes}", flush=True)
             await send_json(writer, {})
+        elif path == "/generate":
+            await send_json(writer, self.toy.generate(body))
         else:
             await super()._answer(path, body, writer)
 
