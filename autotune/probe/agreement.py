@@ -210,10 +210,9 @@ def judge_beginnings(
     rate = min(1.0, (further_on.events + 1) / max(1.0, further_on.tokens))
     length = fmean([w.agreed_tokens / w.share for w in rest if w.share] or [0.0])
     expected = 1 - (1 - rate) ** (STRANGE * length + 1)
-    chance = max(
-        _binomial_tail(len(others), n, expected),
-        larger_share(len(others), n, len(own_others), own_n) if own_n else 0.0,
-    )
+    if own_others:
+        expected = max(expected, (len(own_others) + 1) / (own_n + 1))
+    chance = _binomial_tail(len(others), n, expected)
     verdict: Verdict = "pass"
     if others and chance < rule.false_alarm:
         low, _ = share_bounds(len(others), n, alpha=rule.false_alarm)

@@ -139,9 +139,9 @@ def test_fluent_answers_to_something_else_fail(server: Server) -> None:
 
 @pytest.mark.parametrize("kind", ["long", "code", "language"])
 def test_fluent_answers_to_other_prompts_of_one_kind(kind: str) -> None:
-    """Only long prompts are judged for themselves; docs/correctness.md says what is missed."""
+    """The rate over all prompts hardly moves: it takes a count of the prompts to see it."""
     found = judge(sweep(right, spoilt(right, strange, of_kind(kind))))
-    assert (found.verdict == "pass") == (kind != "long")
+    assert found.verdict == ("fail" if kind == "long" else "inconclusive")
     assert found.example is not None and KINDS[found.example.prompt] == kind
 
 
