@@ -105,7 +105,7 @@ def _parts(walks: Sequence[Walk], kinds: dict[str, PromptKind]) -> dict[str, lis
 
 
 def judge_rate(
-    settings: Sequence[Setting], *, reference: str, rule: CorrectnessRule, only_reject: bool
+    settings: Sequence[Setting], *, reference: str, rule: CorrectnessRule, scored: bool
 ) -> Finding:
     """Judge how often a candidate writes another token than the reference.
 
@@ -113,17 +113,18 @@ def judge_rate(
         settings: the parts to judge; the chance of a false alarm is split over them.
         reference: its name.
         rule: tolerated and rejected rate, and the chance of a false alarm.
-        only_reject: whether there is better evidence (log-probabilities), so that texts only say
-            what can't be rounding.
+        scored: whether there are log-probabilities too, which tell where texts are too few to. They
+            are those of a prompt: what texts show of writing token by token stands beside them.
     """
     alpha = rule.false_alarm / max(1, len(settings))
     worst: tuple[Verdict, str, Setting] | None = None
     worst_rank: tuple[float, ...] = ()
     for setting in settings:
         verdict, why = _judge_setting(setting, alpha=alpha, reference=reference, rule=rule)
-        if verdict == "inconclusive" and only_reject:
-            continue
         low, _ = rate_bounds(setting.candidate.events, setting.candidate.tokens, alpha=alpha)
+        few = low <= rule.tolerated_rate or setting.reference.value > rule.rejected_rate
+        if verdict == "inconclusive" and scored and few:
+            continue
         rank = (_RANK[verdict], low, setting.where == OVERALL)
         if worst is None or rank > worst_rank:
             worst, worst_rank = (verdict, why, setting), rank
@@ -182,7 +183,6 @@ def judge_beginnings(
     *,
     reference: str,
     rule: CorrectnessRule,
-    only_reject: bool,
 ) -> Finding:
     """Judge whether some prompts are answered otherwise from the beginning, each time.
 
@@ -195,7 +195,6 @@ def judge_beginnings(
         own: the reference's.
         reference: its name.
         rule: the chance of a false alarm.
-        only_reject: see `judge_rate`.
     """
     others, rest = _beginnings(walks)
     own_others, _ = _beginnings(own)
@@ -218,7 +217,7 @@ def judge_beginnings(
         low, _ = share_bounds(len(others), n, alpha=rule.false_alarm)
         if low > REJECTED_BEGINNINGS:
             verdict = "fail"
-        elif not only_reject:
+        else:
             verdict, told = "inconclusive", f"{told}: more than its rounding explains"
     return Finding(kind="agreement", verdict=verdict, sentence=told, figures=figures)
 

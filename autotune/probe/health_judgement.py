@@ -16,6 +16,8 @@ _BEYOND_DOUBT = 0.5
 # A reference that is garbled at more of the prompts than this is no reference. Up to there, the
 # prompts in question are left out.
 _MOST_ILL = 0.25
+# Hard signs that an honest small model shows at a single prompt now and then.
+_OF_CHANCE: frozenset[SignKind] = frozenset({"one_character", "empty"})
 # How much more of an answer must be garbled than of the reference's worst to that prompt.
 _WORSE = 0.2
 # Soft signs count as a defect beyond this difference of shares.
@@ -168,12 +170,23 @@ def _judge_garbled(
     doubt = reference_doubt(own, own_ill, reference=reference)
     if doubt is not None and not beyond_doubt:
         return "inconclusive", doubt
-    if garbled and own:
+    if garbled and own and not _of_chance(garbled):
         return "fail", f"{count} where {reference}'s aren't: {_example(garbled[0])}"
+    if garbled and own:
+        return "inconclusive", (
+            f"{count} where {reference}'s aren't, all of one prompt, which a small model may do "
+            f"after one other token: {_example(garbled[0])}"
+        )
     if garbled:
         why = "" if beyond_doubt else ", and there is no reference"
         return ("fail" if beyond_doubt else "inconclusive"), f"{count}{why}: {_example(garbled[0])}"
     return "pass", f"none of {len(answers)} answers is garbled"
+
+
+def _of_chance(garbled: Sequence[IllAnswer]) -> bool:
+    """Whether an honest model may have fallen into it, at a single prompt."""
+    kinds = {sign.kind for one in garbled for sign in one.signs if sign.hard}
+    return kinds <= _OF_CHANCE and len({one.prompt for one in garbled}) == 1
 
 
 def reference_doubt(

@@ -188,11 +188,8 @@ def _comparisons(
         return [Finding(kind="agreement", verdict="inconclusive", sentence=sentence)]
     scored = judge_scores(side.scores, own.scores, reference=reference, rule=rule)
     task = judge_task(side.task, own.task, rule)
-    better = scored is not None
-    rate = judge_rate(settings, reference=reference, rule=rule, only_reject=better)
-    beginnings = judge_beginnings(
-        side.walks, own.walks, reference=reference, rule=rule, only_reject=better
-    )
+    rate = judge_rate(settings, reference=reference, rule=rule, scored=scored is not None)
+    beginnings = judge_beginnings(side.walks, own.walks, reference=reference, rule=rule)
     worse = beginnings if _RANK[beginnings.verdict] > _RANK[rate.verdict] else rate
     findings = [
         msgspec.structs.replace(worse, figures=beginnings.figures | rate.figures),

@@ -62,11 +62,9 @@ def rate(value: float, tokens: float = 800) -> Rate:
     return Rate(events=value * tokens, tokens=tokens, prompts=25)
 
 
-def judge(
-    candidate: Rate, own: Rate, *, only_reject: bool = False, where: str = "alone"
-) -> Finding:
+def judge(candidate: Rate, own: Rate, *, scored: bool = False, where: str = "alone") -> Finding:
     setting = Setting(where=where, candidate=candidate, reference=own)
-    return judge_rate([setting], reference="ref", rule=RULE, only_reject=only_reject)
+    return judge_rate([setting], reference="ref", rule=RULE, scored=scored)
 
 
 def texts_of(
@@ -76,7 +74,7 @@ def texts_of(
     records = sweep(reference, candidate, rounds=(1,), ladder=ladder)
     mine, own = walks_of(records, "x"), walks_of(records, "ref")
     return (
-        judge_rate(settings_of(mine, own, KINDS), reference="ref", rule=RULE, only_reject=False),
+        judge_rate(settings_of(mine, own, KINDS), reference="ref", rule=RULE, scored=False),
         judge_steadiness(mine, own, reference="ref", rule=RULE),
     )
 
@@ -146,10 +144,12 @@ def test_a_rate_is_judged_by_what_rounding_does(
     assert found.figures["rate_low"] <= candidate.value <= found.figures["rate_high"]
 
 
-def test_beside_better_evidence_texts_only_reject() -> None:
-    for candidate in (rate(0.12), rate(0, 9)):
-        assert judge(candidate, rate(0), only_reject=True).verdict == "pass"
-    assert judge(rate(0.5), rate(0), only_reject=True).verdict == "fail"
+def test_beside_log_probabilities_too_few_tokens_are_no_doubt() -> None:
+    assert judge(rate(0, 9), rate(0)).verdict == "inconclusive"
+    assert judge(rate(0, 9), rate(0), scored=True).verdict == "pass"
+    # They are those of a prompt: what texts surely show isn't outweighed.
+    assert judge(rate(0.12), rate(0), scored=True).verdict == "inconclusive"
+    assert judge(rate(0.5), rate(0), scored=True).verdict == "fail"
 
 
 def test_the_worst_part_decides() -> None:
@@ -157,16 +157,16 @@ def test_the_worst_part_decides() -> None:
         Setting(where=where, candidate=rate(value), reference=rate(0))
         for where, value in (("alone", 0.0), ("at concurrency 4", 0.5), ("at long prompts", 0.12))
     ]
-    found = judge_rate(parts, reference="ref", rule=RULE, only_reject=False)
+    found = judge_rate(parts, reference="ref", rule=RULE, scored=False)
     assert found.verdict == "fail" and found.sentence.startswith("at concurrency 4 ")
     assert found.figures["alpha"] == pytest.approx(RULE.false_alarm / 3)
 
 
 @given(st.floats(0, 1), st.floats(1, 5000), st.floats(0, 1), st.floats(0, 5000), st.booleans())
 def test_any_rates_can_be_judged(
-    value: float, tokens: float, own: float, own_tokens: float, only_reject: bool
+    value: float, tokens: float, own: float, own_tokens: float, scored: bool
 ) -> None:
-    found = judge(rate(value, tokens), rate(own, own_tokens), only_reject=only_reject)
+    found = judge(rate(value, tokens), rate(own, own_tokens), scored=scored)
     assert found.sentence.isprintable()
 
 
