@@ -179,10 +179,9 @@ def _judge_part(
     # Repeats of one continuation are one sample.
     lost_low, _ = rate_bounds(lost * len(drops) / repeats, len(drops) / repeats, alpha=alpha)
     known = sum(score.known for score in scores)
-    bound = f"at most {-low:.3f}" if isfinite(low) else "one prompt bounds nothing"
+    bound = f"at most {max(0.0, -low):.3f}" if isfinite(low) else "one prompt bounds nothing"
     told = (
-        f"{where} it gives {reference}'s own words {-mean:+.3f} nats a token less than {reference} "
-        f"does ({bound}"
+        f"{where} {reference}'s own words lose {max(0.0, -mean):.3f} nats a token with it ({bound}"
     )
     verdict: Verdict = "pass"
     sentence = f"{told}; {reference} differs from itself by up to {spread:.3f})"
