@@ -138,23 +138,22 @@ def _judge(
             verdict="inconclusive",
             reason="no correctness evidence: no probe was answered",
         )
+    doubt = reference_doubt(own.answers, own.ill, reference=reference)
     health, ill = judge_health(
         side.answers,
         side.ill,
         own.answers if trusted is not None else [],
-        # Its flaws are as many as its own; its garbage isn't excused by itself.
-        own.ill if candidate != reference else [one for one in own.ill if not one.hard],
+        # Held against itself, it is excused by itself, unless it is no reference at all.
+        [one for one in own.ill if not (candidate == reference and doubt and one.hard)],
         reference=reference,
         rule=rule,
         kinds=trusted.kinds() if trusted is not None else None,
     )
     findings = [*_failed_requests(side, own, trusted), health]
-    doubt = "no reference answers to compare with"
-    if trusted is not None and reference is not None:
+    if trusted is None or reference is None or doubt is not None:
         # Differing from garbage is no fault.
-        doubt = reference_doubt(own.answers, own.ill, reference=reference) or ""
-    if trusted is None or reference is None or doubt:
-        findings.append(Finding(kind="agreement", verdict="inconclusive", sentence=doubt))
+        sentence = doubt or "no reference answers to compare with"
+        findings.append(Finding(kind="agreement", verdict="inconclusive", sentence=sentence))
         return _verdict(candidate, findings, side=side, example=_ill_example(ill, trusted))
     settings = settings_of(side.walks, own.walks, trusted.kinds())
     findings += _comparisons(side, own, settings, trusted=trusted, reference=reference, rule=rule)
