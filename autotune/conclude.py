@@ -14,13 +14,14 @@ import msgspec
 from autotune.decide.entry import build_entry, merge_entry
 from autotune.decide.rule import judge_run
 from autotune.decide.schema import Judgement
+from autotune.decide.search import race_view
+from autotune.decide.verdicts import judge_answers
 from autotune.decide.wording import INCONCLUSIVE
 from autotune.decisions.check import check_decision
 from autotune.decisions.freshness import utc_day
 from autotune.decisions.schema import DecisionFile, DecisionKey, decode, encode
 from autotune.errors import EXIT_DONE, EXIT_OPEN, RunFolderError
 from autotune.probe.schema import CandidateVerdict
-from autotune.probe.verdict import judge_probes
 from autotune.records.folder import (
     DECISION_FILE,
     ENVIRONMENT_FILE,
@@ -72,8 +73,9 @@ def conclude(
     """
     folder = RunFolder(path)
     loaded = load_records(path)
-    verdicts = _verdicts(loaded)
-    judgement = judge_run(loaded, verdicts, accept_inconclusive=accept_inconclusive)
+    verdicts = judge_answers(loaded)
+    race = race_view(loaded, verdicts)
+    judgement = judge_run(race, verdicts, accept_inconclusive=accept_inconclusive)
     tables = write_tables(folder, loaded, judgement, verdicts)
     accepted = tuple(
         blocker
@@ -81,7 +83,7 @@ def conclude(
         if accept or (accept_inconclusive and blocker.startswith(INCONCLUSIVE))
     )
     written = _write_decision(
-        folder, loaded, judgement, verdicts, tables=tables, accepted=accepted, into=into
+        folder, race, judgement, verdicts, tables=tables, accepted=accepted, into=into
     )
     reports = write_report(folder, loaded, judgement, verdicts, environment=_environment(path))
     return Conclusion(
@@ -102,22 +104,11 @@ def rewrite_reports(path: Path) -> tuple[str, ...]:
     """
     folder = RunFolder(path)
     loaded = load_records(path)
-    verdicts = _verdicts(loaded)
-    judgement = judge_run(loaded, verdicts)
+    verdicts = judge_answers(loaded)
+    judgement = judge_run(race_view(loaded, verdicts), verdicts)
     tables = write_tables(folder, loaded, judgement, verdicts)
     reports = write_report(folder, loaded, judgement, verdicts, environment=_environment(path))
     return (*(str(path / name) for name in sorted(tables)), *(str(report) for report in reports))
-
-
-def _verdicts(loaded: LoadedRun) -> dict[str, CandidateVerdict]:
-    run = loaded.run
-    return judge_probes(
-        loaded.probes,
-        candidates=[candidate.name for candidate in run.candidates],
-        reference=run.reference,
-        rule=run.rule,
-        vocabulary_size=run.vocabulary_size,
-    )
 
 
 def _write_decision(

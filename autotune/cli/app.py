@@ -9,6 +9,7 @@ from autotune.cli.decide import decide
 from autotune.cli.import_ import import_table
 from autotune.cli.report import report
 from autotune.cli.resolve import resolve
+from autotune.cli.simulate import simulate
 from autotune.cli.sweep import sweep
 
 app = typer.Typer(
@@ -50,3 +51,4 @@ app.command()(decide)
 app.command()(resolve)
 app.command("import")(import_table)
 app.command()(report)
+app.command()(simulate)

@@ -1,8 +1,10 @@
 """What a config's values must satisfy beyond their types: names, roles, sums and ranges."""
 
-import difflib
 import re
 
+from autotune.config.check_limits import check_limits
+from autotune.config.check_tunables import check_tunables
+from autotune.config.nearest import nearest
 from autotune.config.schema import LoadConfig, ModelConfig, SweepConfig
 from autotune.decisions.schema import Geometry, check_name
 from autotune.environment import looks_secret
@@ -34,8 +36,10 @@ def check_config(config: SweepConfig) -> None:
     _refuse_secrets(config)
     _check_launch(config)
     _check_candidates(config)
+    check_tunables(config)
     _check_load(config.load)
     _check_decision(config)
+    check_limits(config)
 
 
 def _check_model(model: ModelConfig) -> None:
@@ -159,9 +163,3 @@ def _check_launch(config: SweepConfig) -> None:
         )
     if not config.engine.dtype.isidentifier():
         raise ConfigError(f"engine.dtype: {config.engine.dtype!r} is no dtype, e.g. bfloat16")
-
-
-def nearest(word: str, known: list[str] | tuple[str, ...]) -> str:
-    """Return `` (did you mean ...?)`` where a known word is close, else nothing."""
-    close = difflib.get_close_matches(word, known, n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""

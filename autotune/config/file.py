@@ -9,8 +9,10 @@ from typing import Any
 import msgspec
 import tomli_w
 
-from autotune.config.check import check_config, nearest
+from autotune.config.check import check_config
+from autotune.config.nearest import nearest
 from autotune.config.schema import (
+    BudgetConfig,
     CandidateConfig,
     DecisionConfig,
     EngineConfig,
@@ -18,10 +20,13 @@ from autotune.config.schema import (
     ModelConfig,
     ParallelConfig,
     ProbeConfig,
+    SearchConfig,
     SweepConfig,
+    TaskConfig,
 )
 from autotune.errors import ConfigError, UsageError
 from autotune.records.folder import read_whole
+from autotune.records.schema import Limit, Tunable
 
 
 def read_config(path: Path) -> SweepConfig:
@@ -72,15 +77,24 @@ def dump_config(config: SweepConfig) -> str:
 
 
 def config_digest(config: SweepConfig) -> str:
-    """Return the SHA-256 of the filled-in config: equal only for equal sweeps."""
-    return hashlib.sha256(msgspec.json.encode(config, order="sorted")).hexdigest()
+    """Return the SHA-256 of the filled-in config: equal only for equal sweeps.
+
+    What doesn't change what is measured isn't part of it: the budget, which says how long to go
+    on, and the place where the search's study is kept.
+    """
+    return hashlib.sha256(msgspec.json.encode(_measured(config), order="sorted")).hexdigest()
 
 
 def changed_keys(old: SweepConfig, new: SweepConfig) -> tuple[str, ...]:
-    """Name the keys in which two configs differ, e.g. ``load.concurrency``."""
-    before, after = _flatten(msgspec.to_builtins(old)), _flatten(msgspec.to_builtins(new))
+    """Name the keys in which two configs' sweeps differ, e.g. ``load.concurrency``."""
+    before, after = (_flatten(msgspec.to_builtins(_measured(one))) for one in (old, new))
     keys = sorted(before.keys() | after.keys())
     return tuple(key for key in keys if before.get(key) != after.get(key))
+
+
+def _measured(config: SweepConfig) -> SweepConfig:
+    search = msgspec.structs.replace(config.search, storage=None)
+    return msgspec.structs.replace(config, budget=BudgetConfig(), search=search)
 
 
 def _refuse_unknown_keys(data: dict[str, Any], *, text: str, where: str) -> None:
@@ -102,9 +116,14 @@ def _known_keys() -> dict[str, tuple[str, ...]]:
         "engine": EngineConfig,
         "parallel": ParallelConfig,
         "candidates": CandidateConfig,
+        "candidates.tunables": Tunable,
         "load": LoadConfig,
         "probe": ProbeConfig,
+        "probe.task": TaskConfig,
         "decision": DecisionConfig,
+        "decision.limits": Limit,
+        "search": SearchConfig,
+        "budget": BudgetConfig,
     }
     return {path: kind.__struct_fields__ for path, kind in sections.items()}
 
@@ -112,9 +131,20 @@ def _known_keys() -> dict[str, tuple[str, ...]]:
 def _keys(data: dict[str, Any]) -> list[tuple[str, str]]:
     found = [("", key) for key in data]
     for section, value in data.items():
-        tables = value if isinstance(value, list) else [value]
-        found += [(section, key) for table in tables if isinstance(table, dict) for key in table]
+        for table in _tables(value):
+            found += [(section, key) for key in table]
+            for name in ("task", "limits", "tunables"):
+                inner = table.get(name)
+                if name == "tunables" and isinstance(inner, dict):
+                    # Below names of the user's own.
+                    inner = list(inner.values())
+                found += [(f"{section}.{name}", key) for one in _tables(inner) for key in one]
     return found
+
+
+def _tables(value: Any) -> list[dict[str, Any]]:
+    tables = value if isinstance(value, list) else [value]
+    return [table for table in tables if isinstance(table, dict)]
 
 
 def _place(message: str, *, text: str, where: str) -> str:

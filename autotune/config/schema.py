@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from autotune.decisions.schema import Count
-from autotune.records.schema import Candidate, CorrectnessRule, Rule
+from autotune.records.schema import Candidate, CorrectnessRule, Limit, Rule, Tunable
 
 # Bounds far above anything real: a typing error is told at once, not by a hang.
 Concurrency = Annotated[int, msgspec.Meta(ge=1, le=65_536)]
@@ -94,6 +94,32 @@ class CandidateConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     name: str | None = None
     arguments: tuple[str, ...] = ()
     environment: dict[str, str] = {}
+    tunables: dict[str, Tunable] = {}
+
+
+class SearchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How tunables are searched, before the race; unused where no candidate has any.
+
+    Each of ``rounds`` rounds launches the incumbent (without one, the reference), and, for each
+    candidate with tunables, ``trials_per_round`` settings that ``sampler`` draws. ``storage`` is
+    the URL of a database in which Optuna keeps the study; by default it is a file in the run
+    folder. The race that follows is run by the listed candidates and by each one's best setting.
+    """
+
+    rounds: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 3
+    trials_per_round: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 2
+    sampler: Literal["tpe", "random", "brute_force"] = "tpe"
+    storage: str | None = None
+
+
+class BudgetConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When to stop measuring whatever is known by then; it may be changed between two starts.
+
+    ``max_launches`` counts server starts, ``max_hours`` the time from each start to its end.
+    """
+
+    max_launches: Count | None = None
+    max_hours: Annotated[float, msgspec.Meta(gt=0, le=100_000)] | None = None
 
 
 class LoadConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -152,14 +178,19 @@ class DecisionConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """How sure a decision must be; see ``docs/decisions.md``.
 
     ``weights`` gives one weight per concurrency, in the order of ``load.concurrency``; without
-    it all weigh the same. They must sum to 1.
+    it all weigh the same. They must sum to 1. ``max_rounds`` is at least ``min_rounds``, by
+    default 8. ``limits`` is what a candidate must keep to, whatever its throughput.
     """
 
-    rounds: Rounds = 3
+    min_rounds: Rounds = 3
+    max_rounds: Rounds | None = None
     delta: float = 0.02
     alpha: float = 0.05
     floor: float = 0.9
+    drop_behind: float = 0.15
+    drop_after: Rounds = 2
     weights: tuple[float, ...] = ()
+    limits: tuple[Limit, ...] = ()
 
 
 class SweepConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -179,6 +210,16 @@ class SweepConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     parallel: ParallelConfig = ParallelConfig()
     probe: ProbeConfig = ProbeConfig()
     decision: DecisionConfig = DecisionConfig()
+    search: SearchConfig = SearchConfig()
+    budget: BudgetConfig = BudgetConfig()
+
+    def candidate_configs(self) -> tuple[CandidateConfig, ...]:
+        """Return the candidates as given, in the config's order, names filled in."""
+        given = [
+            CandidateConfig(backend=entry) if isinstance(entry, str) else entry
+            for entry in self.candidates
+        ]
+        return tuple(msgspec.structs.replace(one, name=one.name or one.backend) for one in given)
 
     def candidate_list(self) -> tuple[Candidate, ...]:
         """Return the candidates in the config's order, names filled in."""
@@ -190,20 +231,30 @@ class SweepConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                 arguments=given.arguments,
                 environment=given.environment,
             )
-            for given in (
-                CandidateConfig(backend=entry) if isinstance(entry, str) else entry
-                for entry in self.candidates
-            )
+            for given in self.candidate_configs()
         )
+
+    @property
+    def search_rounds(self) -> int:
+        """How many rounds come before the race: none where nothing is to be tuned."""
+        return self.search.rounds if self.tunables() else 0
+
+    def tunables(self) -> dict[str, dict[str, Tunable]]:
+        """Return what is tuned, by candidate; only those that have anything to tune."""
+        return {str(one.name): one.tunables for one in self.candidate_configs() if one.tunables}
 
     def rule(self) -> Rule:
         """Return the decision rule's settings, weights spread over the concurrencies."""
         decision, probe = self.decision, self.probe
         return Rule(
-            rounds=decision.rounds,
+            min_rounds=decision.min_rounds,
+            max_rounds=decision.max_rounds or max(Rule().max_rounds, decision.min_rounds),
             delta=decision.delta,
             alpha=decision.alpha,
             floor=decision.floor,
+            drop_behind=decision.drop_behind,
+            drop_after=decision.drop_after,
+            limits=decision.limits,
             weights=dict(zip(self.load.concurrency, decision.weights, strict=True))
             if decision.weights
             else {},

@@ -1,17 +1,19 @@
-"""Who may win: which candidates are right, started, and have figures to be compared by. Pure.
+"""Who may win: which candidates are right, started, keep to the limits, and have figures. Pure.
 
-Correctness comes before speed: a candidate that isn't right is kept out here, however fast.
+Correctness and limits come before speed: a candidate that isn't right, or is over a limit, is kept
+out here, however fast.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from autotune.decide.limits import LimitCheck, check_limits, over_limit, unknown_limit
 from autotune.decisions import one_line
 from autotune.decisions.request import AUTO
 from autotune.probe.schema import CandidateVerdict
 from autotune.records.folder import LoadedRun
-from autotune.records.schema import CANDIDATE_FAILURES, Candidate
+from autotune.records.schema import CANDIDATE_FAILURES, Candidate, PointRecord, Rule, RunRecord
 
 _LONGEST_REASON = 200
 LaunchedAs = tuple[str, tuple[str, ...], tuple[tuple[str, str], ...]]
@@ -21,8 +23,10 @@ Throughputs = dict[int, dict[int, float]]
 class Admission(msgspec.Struct, frozen=True, kw_only=True):
     """One candidate before any comparison.
 
-    ``refusal`` says why it can't win: it failed itself. ``unmeasured`` says which figures are
-    missing although it didn't: that isn't held against it, but it can't be compared either.
+    ``failure`` says how it failed itself, which later rounds don't mend. ``limits`` holds what it
+    showed against each limit; ``over_limit`` says which it is over in the mean of its rounds.
+    ``unmeasured`` says which figures are missing although it didn't fail: that isn't held against
+    it, but it can't be compared either.
     ``launched_as`` is all that tells its launches from another's: of two candidates with the
     same, neither can be better.
     ``throughputs`` holds the valid points' output tokens/s: round -> concurrency -> value.
@@ -33,8 +37,22 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
     launched_as: LaunchedAs
     verdict: CandidateVerdict
     throughputs: Throughputs
-    refusal: str | None = None
+    limits: tuple[LimitCheck, ...] = ()
+    failure: str | None = None
+    over_limit: str | None = None
     unmeasured: str | None = None
+
+    @property
+    def refusal(self) -> str | None:
+        """Why it can't win as things are; ``None`` if it may."""
+        return self.failure or self.over_limit
+
+    def lasting_refusal(self, rule: Rule) -> str | None:
+        """Why no further launch of it is worth its time; ``None`` if one may be.
+
+        A limit must have been broken in enough rounds for that: one round may be over by chance.
+        """
+        return self.failure or over_limit([one for one in self.limits if one.is_lasting(rule)])
 
     def complete_rounds(self, concurrencies: tuple[int, ...]) -> set[int]:
         """Rounds in which this candidate has a valid point at every concurrency."""
@@ -48,19 +66,7 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
 def admit(run: LoadedRun, verdicts: Mapping[str, CandidateVerdict]) -> dict[str, Admission]:
     """Return every candidate's admission, in the run's order."""
     return {
-        candidate.name: Admission(
-            candidate=candidate.name,
-            backend=resolved_backend(run, candidate),
-            launched_as=(
-                resolved_backend(run, candidate),
-                candidate.arguments,
-                tuple(sorted(candidate.environment.items())),
-            ),
-            verdict=verdicts[candidate.name],
-            throughputs=_throughputs(run, candidate.name),
-            refusal=_refusal(run, candidate.name, verdicts[candidate.name]),
-            unmeasured=_unmeasured(run, candidate.name),
-        )
+        candidate.name: _admission(run, candidate, verdicts[candidate.name])
         for candidate in run.run.candidates
     }
 
@@ -86,7 +92,8 @@ def backends_told(run: LoadedRun, candidate: str) -> list[str | None]:
     return sorted(told, key=lambda name: name or "")
 
 
-def _throughputs(run: LoadedRun, candidate: str) -> Throughputs:
+def throughputs_of(run: LoadedRun, candidate: str) -> Throughputs:
+    """Return a candidate's valid output tokens/s: round -> concurrency -> value."""
     values: Throughputs = {}
     for point in run.points:
         if point.candidate == candidate and point.status == "ok" and point.figures is not None:
@@ -96,7 +103,28 @@ def _throughputs(run: LoadedRun, candidate: str) -> Throughputs:
     return values
 
 
-def _refusal(run: LoadedRun, candidate: str, verdict: CandidateVerdict) -> str | None:
+def _admission(run: LoadedRun, candidate: Candidate, verdict: CandidateVerdict) -> Admission:
+    name = candidate.name
+    points = [point for point in run.points if point.candidate == name]
+    limits = check_limits(points, run.run)
+    return Admission(
+        candidate=name,
+        backend=resolved_backend(run, candidate),
+        launched_as=(
+            resolved_backend(run, candidate),
+            candidate.arguments,
+            tuple(sorted(candidate.environment.items())),
+        ),
+        verdict=verdict,
+        throughputs=throughputs_of(run, name),
+        limits=limits,
+        failure=_failure(run, name, verdict),
+        over_limit=over_limit(limits),
+        unmeasured=_unmeasured(points, run.run) or unknown_limit(limits),
+    )
+
+
+def _failure(run: LoadedRun, candidate: str, verdict: CandidateVerdict) -> str | None:
     for launch in run.launches:
         if launch.candidate == candidate and launch.status != "ok":
             return f"{launch.status} in round {launch.round}{_because(launch.reason)}"
@@ -110,9 +138,8 @@ def _refusal(run: LoadedRun, candidate: str, verdict: CandidateVerdict) -> str |
     return None
 
 
-def _unmeasured(run: LoadedRun, candidate: str) -> str | None:
-    points = [point for point in run.points if point.candidate == candidate]
-    for concurrency in run.run.concurrencies:
+def _unmeasured(points: Sequence[PointRecord], run: RunRecord) -> str | None:
+    for concurrency in run.concurrencies:
         here = [point for point in points if point.concurrency == concurrency]
         if not any(
             point.status == "ok" and point.figures and point.figures.output_tokens_per_s

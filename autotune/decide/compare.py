@@ -1,33 +1,39 @@
 """The comparison itself: who competes, on which rounds, who leads, and how sure that is. Pure."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
-from statistics import fmean
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
 from autotune.decide import wording
 from autotune.decide.admission import Admission
-from autotune.decide.statistics import BlockFit, Bounds, difference_bounds, fit_blocks
+from autotune.decide.limits import unknown_limit
+from autotune.decide.statistics import (
+    BlockFit,
+    Bounds,
+    Scores,
+    connected,
+    difference_bounds,
+    fit_blocks,
+)
 from autotune.decisions.schema import Outcome
 from autotune.records.schema import Rule, RunRecord
 
-# Fewer rounds carry no claim, whatever a config says.
-MINIMUM_ROUNDS = 3
-
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """The contenders on their complete blocks, and the one that the rule takes.
+    """The contenders on their complete rounds, and the one that the rule takes.
 
-    ``below_floor`` holds those that lead on average, but that the floor keeps from being chosen;
-    ``twins`` those that ran the very same as the leader under another name; ``bounds`` the
-    leader's distance to each of its rivals; ``doubt`` says why an outcome is ``open``, ``None``
-    where it isn't.
+    ``scores`` holds each contender's score in its complete rounds; some may lack rounds that
+    others have.
+    ``fit_at`` is the fit at each concurrency alone. ``below_floor`` holds those that lead on
+    average, but that the floor keeps from being chosen; ``twins`` those that ran the very same as
+    the leader under another name; ``bounds`` the leader's distance to each of its rivals;
+    ``doubt`` says why an outcome is ``open``, ``None`` where it isn't.
     """
 
-    contenders: tuple[str, ...]
-    rounds: tuple[int, ...]
+    scores: dict[str, dict[int, float]]
     fit: BlockFit
+    fit_at: dict[int, BlockFit]
     worst_ratio: dict[str, float]
     below_floor: frozenset[str]
     twins: frozenset[str]
@@ -36,6 +42,21 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     choice: str
     outcome: Outcome
     doubt: str | None
+
+    @property
+    def contenders(self) -> tuple[str, ...]:
+        """Who is compared, in the run's order."""
+        return tuple(self.scores)
+
+    @property
+    def rounds(self) -> dict[str, tuple[int, ...]]:
+        """Each contender's complete rounds."""
+        return {name: tuple(scores) for name, scores in self.scores.items()}
+
+    def gaps(self, name: str) -> list[float]:
+        """How far a contender's score lies below the leader's in each round that both completed."""
+        own, leading = self.scores[name], self.scores[self.leader]
+        return [leading[number] - own[number] for number in leading if number in own]
 
 
 def eligible(
@@ -49,56 +70,81 @@ def eligible(
     return passed or able
 
 
-def shared_rounds(contenders: Sequence[Admission], run: RunRecord) -> tuple[int, ...]:
-    """Rounds in which every contender is complete."""
-    if not contenders:
-        return ()
-    complete = [contender.complete_rounds(run.concurrencies) for contender in contenders]
-    return tuple(sorted(set.intersection(*complete)))
+def comparable(able: Sequence[Admission], run: RunRecord) -> list[Admission]:
+    """Return those that can be compared: complete in some round, and linked by shared ones.
+
+    Whether they keep to the limits must be known, too.
+    Nobody where several were measured, and no two of them in the same round.
+    """
+    complete = {
+        admission.candidate: dict.fromkeys(admission.complete_rounds(run.concurrencies), 0.0)
+        for admission in able
+        if unknown_limit(admission.limits) is None
+    }
+    groups = connected({name: rounds for name, rounds in complete.items() if rounds})
+    if len(groups) > 1 and len(groups[0]) == 1:
+        return []
+    return [admission for admission in able if groups and admission.candidate in groups[0]]
+
+
+def claim_level(run: RunRecord) -> float:
+    """Return the chance of error that each lower bound may take, at each look."""
+    return error_share(run.rule, candidates=len(run.candidates))
+
+
+def error_share(rule: Rule, *, candidates: int) -> float:
+    """Return the same for a race of so many candidates.
+
+    ``alpha`` is split (Bonferroni's inequality) over the looks and over the candidates that could
+    be claimed falsely: any but the best one, or either of two that are equal.
+    """
+    return rule.alpha / (max(2, candidates - 1) * rule.looks)
 
 
 def compare(
-    contenders: Sequence[Admission],
-    run: RunRecord,
-    *,
-    rounds: tuple[int, ...],
-    unmeasured: Sequence[Admission],
+    contenders: Sequence[Admission], run: RunRecord, *, unmeasured: Sequence[Admission]
 ) -> Comparison:
-    """Compare the contenders on ``rounds``, in all of which each of them is complete.
+    """Compare contenders that shared rounds link (`comparable`).
 
-    ``unmeasured`` are those that might have won, but have no figures.
+    ``unmeasured`` are those that might have won, but can't be compared.
     """
     rule = run.rule
-    scores = {
-        contender.candidate: [score(contender.throughputs[r], run) for r in rounds]
-        for contender in contenders
-    }
+    scores = {contender.candidate: _scores(contender, run) for contender in contenders}
     fit = fit_blocks(scores)
-    worst = _worst_ratios(contenders, rounds, run)
+    fit_at = {
+        concurrency: fit_blocks(
+            {c.candidate: _logs(c, scores[c.candidate], concurrency) for c in contenders}
+        )
+        for concurrency in run.concurrencies
+    }
+    worst = _worst_ratios(fit_at)
     leader = _leader(fit, worst, rule)
     twins = _twins((*contenders, *unmeasured), leader, run)
     below_floor = frozenset(
         name
         for name in scores
         if worst[name] < rule.floor <= worst[leader]
-        and fit.means[name] > fit.means[leader]
+        and fit.effects[name] > fit.effects[leader]
         and name not in twins
     )
     bounds = {
-        name: difference_bounds(
-            fit, leader, name, alpha=rule.alpha, comparisons=len(run.candidates) - 1
-        )
+        name: difference_bounds(fit, leader, name, level=claim_level(run))
         for name in scores
         if name != leader and name not in below_floor and name not in twins
     }
-    missing = [admission for admission in unmeasured if admission.candidate not in twins]
     measured_twins = twins & scores.keys()
-    doubt = _doubt(missing, bounds, run, rounds=len(rounds), twins=len(twins))
+    doubt = _doubt(
+        [admission for admission in unmeasured if admission.candidate not in twins],
+        bounds,
+        run,
+        rounds=_rounds_behind(leader, bounds, scores),
+        twins=len(twins),
+    )
     outcome = _outcome(bounds, rule) if doubt is None else "open"
     return Comparison(
-        contenders=tuple(scores),
-        rounds=rounds,
+        scores=scores,
         fit=fit,
+        fit_at=fit_at,
         worst_ratio=worst,
         below_floor=below_floor,
         twins=measured_twins,
@@ -113,6 +159,11 @@ def compare(
     )
 
 
+def is_beaten(bound: Bounds) -> bool:
+    """Whether the leader is ahead of this rival beyond doubt."""
+    return bound.low is not None and bound.low > 0
+
+
 def score(throughputs: Mapping[int, float], run: RunRecord) -> float:
     """The weighted mean of ln(throughput): the log of a weighted geometric mean."""
     even = 1 / len(run.concurrencies)
@@ -123,29 +174,30 @@ def score(throughputs: Mapping[int, float], run: RunRecord) -> float:
     )
 
 
-def _worst_ratios(
-    contenders: Sequence[Admission], rounds: Sequence[int], run: RunRecord
-) -> dict[str, float]:
+def _scores(admission: Admission, run: RunRecord) -> dict[int, float]:
+    rounds = sorted(admission.complete_rounds(run.concurrencies))
+    return {number: score(admission.throughputs[number], run) for number in rounds}
+
+
+def _logs(admission: Admission, rounds: Iterable[int], concurrency: int) -> dict[int, float]:
+    return {number: math.log(admission.throughputs[number][concurrency]) for number in rounds}
+
+
+def _worst_ratios(fit_at: Mapping[int, BlockFit]) -> dict[str, float]:
     """Each contender's lowest share, over the concurrencies, of the best throughput there."""
-    worst = {contender.candidate: 1.0 for contender in contenders}
-    for concurrency in run.concurrencies:
-        logs = {
-            contender.candidate: fmean(
-                math.log(contender.throughputs[r][concurrency]) for r in rounds
-            )
-            for contender in contenders
-        }
-        best = max(logs.values())
-        for name, value in logs.items():
-            worst[name] = min(worst[name], math.exp(value - best))
+    worst: dict[str, float] = {}
+    for fit in fit_at.values():
+        best = max(fit.effects.values())
+        for name, effect in fit.effects.items():
+            worst[name] = min(worst.get(name, 1.0), math.exp(effect - best))
     return worst
 
 
 def _leader(fit: BlockFit, worst: Mapping[str, float], rule: Rule) -> str:
-    reaching = [name for name in fit.means if worst[name] >= rule.floor]
+    reaching = [name for name in fit.effects if worst[name] >= rule.floor]
     if not reaching:
-        return max(worst, key=lambda name: (worst[name], fit.means[name]))
-    return max(reaching, key=lambda name: fit.means[name])
+        return max(worst, key=lambda name: (worst[name], fit.effects[name]))
+    return max(reaching, key=lambda name: fit.effects[name])
 
 
 def _twins(contenders: Sequence[Admission], leader: str, run: RunRecord) -> frozenset[str]:
@@ -158,6 +210,16 @@ def _twins(contenders: Sequence[Admission], leader: str, run: RunRecord) -> froz
     )
 
 
+def _rounds_behind(leader: str, bounds: Mapping[str, Bounds], scores: Scores) -> int:
+    """How many rounds a claim would rest on: those of the leader and each unbeaten rival."""
+    shared = [
+        len(scores[leader].keys() & scores[name].keys())
+        for name, bound in bounds.items()
+        if not is_beaten(bound)
+    ]
+    return min([len(scores[leader]), *shared])
+
+
 def _doubt(
     unmeasured: Sequence[Admission],
     bounds: Mapping[str, Bounds],
@@ -167,14 +229,15 @@ def _doubt(
     twins: int,
 ) -> str | None:
     """Why nothing can be concluded yet, whatever the figures say."""
-    needed = max(run.rule.rounds, MINIMUM_ROUNDS)
+    needed = run.rule.needed_rounds
     if rounds == 1:
         return f"one round gives no interval; the rule asks for {needed}"
     if rounds < needed:
         return f"{rounds} complete rounds of the {needed} that the rule asks for"
     if unmeasured:
         missing = unmeasured[0]
-        return f"{missing.candidate} wasn't beaten, only not measured: {missing.unmeasured}"
+        why = missing.unmeasured or "it shares no complete round with the others"
+        return f"{missing.candidate} wasn't beaten, only not measured: {why}"
     if not bounds and len(run.candidates) == 1 + twins:
         one = "backend" if twins else "candidate"
         return f"one {one} was entered: there is nothing to compare it with"
@@ -202,7 +265,9 @@ def _choice(
     incumbent = run.incumbent
     if outcome != "within_delta" or incumbent is None or incumbent not in bounds:
         return leader
-    behind = bounds[incumbent]
-    equal = behind.low is not None and behind.low <= 0
-    near = behind.difference <= math.log1p(run.rule.delta)
-    return incumbent if equal and near and worst[incumbent] >= run.rule.floor else leader
+    behind, delta = bounds[incumbent], math.log1p(run.rule.delta)
+    if behind.low is None or behind.high is None or behind.low > 0:
+        return leader
+    # The leader is shown to be within delta of the best; the incumbent has to be near it, too.
+    near = behind.difference <= delta and behind.high <= 2 * delta
+    return incumbent if near and worst[incumbent] >= run.rule.floor else leader

@@ -10,7 +10,8 @@ import msgspec
 
 from autotune.decide import wording
 from autotune.decide.admission import Admission, admit, backends_told
-from autotune.decide.compare import Comparison, compare, eligible, shared_rounds
+from autotune.decide.compare import Comparison, comparable, compare, eligible
+from autotune.decide.limits import unknown_limit
 from autotune.decide.schema import Judgement, Standing
 from autotune.decide.standing import baseline_of, overall_ratio, standing_of, winners_of
 from autotune.decisions.request import AUTO
@@ -34,17 +35,10 @@ def judge_run(
         accept_inconclusive: let candidates compete whose answers couldn't be judged.
     """
     admissions = admit(run, verdicts)
-    able = eligible(admissions.values(), accept_inconclusive=accept_inconclusive)
-    contenders = [admission for admission in able if admission.unmeasured is None]
-    rounds = shared_rounds(contenders, run.run)
-    if not rounds:
-        return _nothing_to_choose(run, admissions, contenders)
-    comparison = compare(
-        contenders,
-        run.run,
-        rounds=rounds,
-        unmeasured=[admission for admission in able if admission.unmeasured is not None],
-    )
+    comparison = compare_run(run, admissions, accept_inconclusive=accept_inconclusive)
+    if comparison is None:
+        return _nothing_to_choose(run, admissions)
+    rounds = comparison.rounds[comparison.leader]
     baseline, role = baseline_of(run.run, admissions)
     winners = winners_of(comparison, admissions, run.run)
     standings = tuple(
@@ -76,6 +70,18 @@ def judge_run(
     if chosen.backend != AUTO:
         return judgement
     return _unnamed(judgement, backends_told(run, comparison.choice))
+
+
+def compare_run(
+    run: LoadedRun, admissions: Mapping[str, Admission], *, accept_inconclusive: bool = False
+) -> Comparison | None:
+    """Compare those of a run that may win; ``None`` where no one is both right and measured."""
+    able = eligible(admissions.values(), accept_inconclusive=accept_inconclusive)
+    contenders = comparable(able, run.run)
+    if not contenders:
+        return None
+    unmeasured = [admission for admission in able if admission not in contenders]
+    return compare(contenders, run.run, unmeasured=unmeasured)
 
 
 def _unnamed(judgement: Judgement, told: Sequence[str | None]) -> Judgement:
@@ -111,11 +117,14 @@ def _notes(
             comparison.leader,
             twin,
             backend=chosen.backend,
-            ratio=math.exp(comparison.fit.means[comparison.leader] - comparison.fit.means[twin]),
+            ratio=math.exp(
+                comparison.fit.effects[comparison.leader] - comparison.fit.effects[twin]
+            ),
         )
         for twin in sorted(comparison.twins)
     )
-    if len(comparison.rounds) == 1:
+    measured_rounds = {number for rounds in comparison.rounds.values() for number in rounds}
+    if len(measured_rounds) == 1:
         notes.append(
             "one round gives no interval: nothing here says how much a repeat would differ"
         )
@@ -127,8 +136,8 @@ def _notes(
                 comparison.leader, comparison.worst_ratio[comparison.leader], run.run.rule.floor
             )
         )
-    notes += wording.rounds_left_out(run.points, comparison.contenders, comparison.rounds)
-    if run.run.kind == "import" and len(comparison.rounds) > 1:
+    notes += wording.rounds_left_out(run.points, comparison.rounds)
+    if run.run.kind == "import" and len(measured_rounds) > 1:
         notes.append(
             "the table doesn't say whether each repeat was a fresh server start: if not, the "
             "intervals are too narrow"
@@ -160,14 +169,8 @@ def _faster_but_unproven(
     return notes
 
 
-def _nothing_to_choose(
-    run: LoadedRun, admissions: Mapping[str, Admission], contenders: Sequence[Admission]
-) -> Judgement:
-    if contenders:
-        names = ", ".join(contender.candidate for contender in contenders)
-        why = f"no round in which {names} all have a valid point at every concurrency"
-    else:
-        why = "no candidate is both right and measured"
+def _nothing_to_choose(run: LoadedRun, admissions: Mapping[str, Admission]) -> Judgement:
+    why = _why_nobody(admissions)
     return Judgement(
         outcome="open",
         choice=None,
@@ -180,11 +183,29 @@ def _nothing_to_choose(
                 candidate=admission.candidate,
                 backend=admission.backend,
                 verdict=admission.verdict.verdict,
-                admissible=admission in contenders,
-                rounds=len(admission.complete_rounds(run.run.concurrencies)),
-                reason=admission.refusal or admission.unmeasured,
+                admissible=False,
+                rounds=0,
+                reason=admission.refusal or admission.unmeasured or why,
             )
             for admission in admissions.values()
         ),
         blockers=(why,),
     )
+
+
+def _why_nobody(admissions: Mapping[str, Admission]) -> str:
+    """Say why no candidate can be compared at all."""
+    able = [admission for admission in admissions.values() if admission.refusal is None]
+    unknown = [(one.candidate, unknown_limit(one.limits)) for one in able]
+    if able and all(why is not None for _, why in unknown):
+        return f"no candidate can be held against every limit: {unknown[0][0]}: {unknown[0][1]}"
+    if able:
+        names = ", ".join(admission.candidate for admission in able)
+        if len(able) == 1:
+            return f"no round in which {names} has a valid point at every concurrency"
+        return f"no round with a valid point at every concurrency that two of {names} share"
+    over = [one for one in admissions.values() if one.failure is None]
+    if over:
+        said = "; ".join(f"{one.candidate}: {one.over_limit}" for one in over)
+        return f"no candidate that is right keeps to the limits: {said}"
+    return "no candidate is both right and measured"

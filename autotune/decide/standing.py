@@ -2,14 +2,13 @@
 
 import math
 from collections.abc import Mapping
-from statistics import fmean
 from typing import Literal
 
 from autotune.decide import wording
 from autotune.decide.admission import Admission
-from autotune.decide.compare import Comparison, score
+from autotune.decide.compare import Comparison, claim_level, score
 from autotune.decide.schema import RatioEstimate, Standing
-from autotune.decide.statistics import ratio_estimate
+from autotune.decide.statistics import difference_bounds, ratio_estimate
 from autotune.decisions.schema import ConcurrencyWinner
 from autotune.records.schema import RunRecord
 
@@ -51,7 +50,9 @@ def standing_of(
         reason=reason,
         to_baseline=overall_ratio(admission, baseline, run),
         to_baseline_at=_ratios_at(admission, baseline, run),
-        behind=wording.ratio_of(bound, run.rule, rounds=len(comparison.rounds))
+        behind=wording.ratio_of(
+            bound, confidence=1 - run.rule.alpha, rounds=len(comparison.gaps(name))
+        )
         if bound is not None
         else None,
     )
@@ -100,25 +101,16 @@ def winners_of(
     comparison: Comparison, admissions: Mapping[str, Admission], run: RunRecord
 ) -> tuple[ConcurrencyWinner, ...]:
     """The fastest contender at each concurrency; alpha is split over the concurrencies."""
-    confidence = 1 - run.rule.alpha / len(run.concurrencies)
-    chosen = admissions[comparison.choice]
+    share = len(run.concurrencies)
+    chosen = comparison.choice
     winners = []
     for concurrency in sorted(run.concurrencies):
-
-        def mean_log(name: str, at: int = concurrency) -> float:
-            values = admissions[name].throughputs
-            return fmean(math.log(values[r][at]) for r in comparison.rounds)
-
-        best = max(
-            comparison.contenders, key=lambda name: (mean_log(name), name == chosen.candidate)
-        )
-        ratio = RatioEstimate(ratio=1.0, n=len(comparison.rounds))
-        if best != chosen.candidate:
-            ratio = ratio_estimate(
-                [admissions[best].throughputs[r][concurrency] for r in comparison.rounds],
-                [chosen.throughputs[r][concurrency] for r in comparison.rounds],
-                confidence=confidence,
-            )
+        fit = comparison.fit_at[concurrency]
+        best = max(comparison.contenders, key=lambda name: (fit.effects[name], name == chosen))
+        ratio = RatioEstimate(ratio=1.0, n=len(comparison.rounds[chosen]))
+        if best != chosen:
+            bounds = difference_bounds(fit, best, chosen, level=claim_level(run) / share)
+            ratio = wording.ratio_of(bounds, confidence=1 - run.rule.alpha / share, rounds=0)
         winners.append(
             ConcurrencyWinner(
                 concurrency=concurrency,

@@ -1,13 +1,13 @@
-"""The arithmetic of a decision: ratios from paired rounds, and bounds from complete blocks. Pure.
+"""The arithmetic of a decision: ratios from paired rounds, and bounds from blocks. Pure.
 
-A round (block) measures every candidate once, close in time; what all share in a round (the
-machine's mood) cancels out in differences within it. Everything is done in logarithms, where a
-ratio is a difference; ``exp`` turns the results back.
+A round (block) measures candidates close in time; what all share in a round (the machine's mood)
+cancels out in differences within it. Everything is done in logarithms, where a ratio is a
+difference; ``exp`` turns the results back.
 
 Sources: the additive block model and its residual mean square are those of the randomised
-complete block design (Fisher, The Design of Experiments, 1935); comparing each candidate with
-the leader at ``alpha / comparisons`` is Bonferroni's inequality. The bounds are two-sided: the
-leader is picked from the same data, so that either of two equal candidates may come out in front.
+complete block design (Fisher, The Design of Experiments, 1935); where a candidate lacks rounds,
+the same model is fitted by least squares, which is the intra-block analysis of incomplete blocks
+(Yates, Annals of Eugenics 7, 1936). With nothing missing both are the same.
 """
 
 import math
@@ -23,22 +23,27 @@ from autotune.decisions.schema import Interval
 # Beyond this, exp() overflows.
 _LARGEST_LOG = 700.0
 
+# Scores by candidate and round.
+Scores = Mapping[str, Mapping[int, float]]
+
 
 class BlockFit(msgspec.Struct, frozen=True, kw_only=True):
-    """The fit of ``score = candidate + round`` on complete blocks.
+    """The fit of ``score = candidate + round`` by least squares.
 
-    ``variance`` is the residual mean square s2 with ``degrees`` = (n-1)(m-1) degrees of freedom,
-    for n rounds and m candidates; ``None`` where there are none left.
+    ``effects`` are the candidates' scores, up to a constant that all share. ``variance`` is the
+    residual mean square s2 with ``degrees`` degrees of freedom: (n-1)(m-1) for n rounds and m
+    candidates with nothing missing; ``None`` where there are none left. ``spread`` times s2 is
+    the variance of the difference between two candidates, by name.
     """
 
-    means: dict[str, float]
-    rounds: int
+    effects: dict[str, float]
     variance: float | None
     degrees: int
+    spread: dict[tuple[str, str], float]
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
-    """A difference of two candidates' mean scores, between its bounds; ``None`` without any."""
+    """A difference of two candidates' scores, between its bounds; ``None`` without any."""
 
     difference: float
     low: float | None
@@ -73,53 +78,71 @@ def ratio_estimate(
     return RatioEstimate(ratio=ratio(mean), n=n, interval=interval)
 
 
-def fit_blocks(scores: Mapping[str, Sequence[float]]) -> BlockFit:
-    """Fit candidate and round effects to complete blocks.
+def connected(scores: Scores) -> tuple[frozenset[str], ...]:
+    """Return the groups of candidates that shared rounds link, the largest first.
+
+    Between two groups nothing can be said: whatever they differ by may be their rounds.
+    """
+    groups: list[set[str]] = []
+    for round_number in sorted({r for values in scores.values() for r in values}):
+        here = {name for name, values in scores.items() if round_number in values}
+        touched = [group for group in groups if group & here]
+        groups = [group for group in groups if not group & here]
+        groups.append(here.union(*touched))
+    groups.sort(key=lambda group: -sum(len(scores[name]) for name in group))
+    return tuple(frozenset(group) for group in groups)
+
+
+def fit_blocks(scores: Scores) -> BlockFit:
+    """Fit candidate and round effects.
 
     Args:
-        scores: each candidate's scores, one a round, rounds in the same order for all.
+        scores: each candidate's score by round; some may lack rounds.
 
     Raises:
-        ValueError: no candidate, no round, or a candidate that lacks a round.
+        ValueError: no candidate, one without any round, or candidates that no rounds link.
     """
-    rows = list(scores.values())
-    if not rows or not rows[0] or any(len(row) != len(rows[0]) for row in rows):
-        raise ValueError("complete blocks need every candidate in every round")
-    n, m = len(rows[0]), len(rows)
-    means = {name: fmean(row) for name, row in scores.items()}
-    grand = fmean(means.values())
-    round_effects = [fmean(column) - grand for column in zip(*rows, strict=True)]
-    degrees = (n - 1) * (m - 1)
-    if degrees == 0:
-        return BlockFit(means=means, rounds=n, variance=None, degrees=0)
-    squares = math.fsum(
-        (value - means[name] - effect) ** 2
-        for name, row in scores.items()
-        for value, effect in zip(row, round_effects, strict=True)
+    names = tuple(scores)
+    if not names or len(connected(scores)) != 1 or not all(scores.values()):
+        raise ValueError("a fit needs candidates that shared rounds link")
+    blocks = _blocks(scores)
+    inverse = _inverse(_normal_equations(names, blocks))
+    # The first candidate's effect is the origin; the others solve the reduced normal equations.
+    sums = [
+        math.fsum(row[name] - fmean(row.values()) for row in blocks if name in row)
+        for name in names[1:]
+    ]
+    solved = [math.fsum(a * b for a, b in zip(row, sums, strict=True)) for row in inverse]
+    # Rounded, so that equal figures have equal effects: what is left is the arithmetic's own noise.
+    effects = dict(zip(names, [0.0, *(round(one, 12) for one in solved)], strict=True))
+    squares = []
+    for row in blocks:
+        origin = fmean(value - effects[name] for name, value in row.items())
+        squares += [(value - effects[name] - origin) ** 2 for name, value in row.items()]
+    degrees = len(squares) - len(blocks) - len(names) + 1
+    return BlockFit(
+        effects=effects,
+        variance=math.fsum(squares) / degrees if degrees else None,
+        degrees=degrees,
+        spread=_spreads(names, inverse),
     )
-    return BlockFit(means=means, rounds=n, variance=squares / degrees, degrees=degrees)
 
 
-def difference_bounds(
-    fit: BlockFit, leader: str, other: str, *, alpha: float, comparisons: int
-) -> Bounds:
-    """Return how far ``leader``'s mean score lies above ``other``'s, with its bounds.
+def difference_bounds(fit: BlockFit, leader: str, other: str, *, level: float) -> Bounds:
+    """Return how far ``leader``'s score lies above ``other``'s, with its bounds.
 
-    ``D -+ t(1 - alpha / (2 comparisons), degrees) * sqrt(2 s2 / n)``. All of them
-    together hold with a confidence of at least ``1 - alpha``.
+    ``D -+ t(1 - level, degrees) * sqrt(s2 * spread)``; with nothing missing, spread is 2/n.
 
     Args:
-        fit: of blocks that hold both.
+        fit: of blocks that link both.
         leader: the candidate that others are held against.
         other: the candidate to compare.
-        alpha: chance of any false bound over all comparisons.
-        comparisons: how many are made in the whole run: (candidates - 1) times looks.
+        level: chance that the true difference lies below the lower bound.
     """
-    difference = fit.means[leader] - fit.means[other]
+    difference = fit.effects[leader] - fit.effects[other]
     if fit.variance is None:
         return Bounds(difference=difference, low=None, high=None)
-    quantile = t_quantile(1 - alpha / (2 * max(1, comparisons)), fit.degrees)
-    half = quantile * math.sqrt(2 * fit.variance / fit.rounds)
+    half = t_quantile(1 - level, fit.degrees) * math.sqrt(fit.variance * fit.spread[leader, other])
     return Bounds(difference=difference, low=difference - half, high=difference + half)
 
 
@@ -144,3 +167,56 @@ def geometric_mean(values: Sequence[float]) -> float:
     if min(values) == max(values):
         return values[0]
     return math.exp(fmean(math.log(value) for value in values))
+
+
+def _blocks(scores: Scores) -> list[dict[str, float]]:
+    """The rounds' scores by candidate; a round of one says nothing of differences."""
+    rounds = sorted({round_number for values in scores.values() for round_number in values})
+    rows = [{n: values[r] for n, values in scores.items() if r in values} for r in rounds]
+    return [row for row in rows if len(row) > 1 or len(scores) == 1]
+
+
+def _normal_equations(
+    names: Sequence[str], blocks: Sequence[Mapping[str, float]]
+) -> list[list[float]]:
+    """The candidates' normal equations with the rounds' effects eliminated, less the first's."""
+    place = {name: number for number, name in enumerate(names)}
+    matrix = [[0.0] * len(names) for _ in names]
+    for row in blocks:
+        for one in row:
+            matrix[place[one]][place[one]] += 1
+            for other in row:
+                matrix[place[one]][place[other]] -= 1 / len(row)
+    return [row[1:] for row in matrix[1:]]
+
+
+def _inverse(matrix: list[list[float]]) -> list[list[float]]:
+    """Invert a positive definite matrix by Gauss-Jordan elimination.
+
+    In plain floats and in a fixed order, so that every machine gets the same bits; the matrix is
+    as small as the list of candidates.
+    """
+    size = len(matrix)
+    rows = [[*row, *(float(i == j) for j in range(size))] for i, row in enumerate(matrix)]
+    for i in range(size):
+        pivot = rows[i][i]
+        rows[i] = [value / pivot for value in rows[i]]
+        for j in range(size):
+            if j != i and rows[j][i]:
+                factor = rows[j][i]
+                rows[j] = [a - factor * b for a, b in zip(rows[j], rows[i], strict=True)]
+    return [row[size:] for row in rows]
+
+
+def _spreads(
+    names: Sequence[str], inverse: Sequence[Sequence[float]]
+) -> dict[tuple[str, str], float]:
+    def covariance(i: int, j: int) -> float:
+        return inverse[i - 1][j - 1] if i and j else 0.0
+
+    return {
+        (one, other): covariance(i, i) + covariance(j, j) - 2 * covariance(i, j)
+        for i, one in enumerate(names)
+        for j, other in enumerate(names)
+        if i != j
+    }

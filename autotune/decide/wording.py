@@ -70,15 +70,15 @@ def blockers(doubt: str | None, verdict: CandidateVerdict) -> tuple[str, ...]:
 def not_separated(bounds: Mapping[str, Bounds], rule: Rule) -> str:
     """Say which rival the leader couldn't be told from."""
     name, bound = min(bounds.items(), key=lambda pair: pair[1].low or 0.0)
-    lead = _with_interval(ratio_of(bound, rule, rounds=0))
+    lead = _with_interval(ratio_of(bound, confidence=1 - rule.alpha, rounds=0))
     return f"{name} may still be better by more than {rule.delta:.1%}: the lead over it is {lead}"
 
 
-def ratio_of(bound: Bounds, rule: Rule, *, rounds: int) -> RatioEstimate:
+def ratio_of(bound: Bounds, *, confidence: float, rounds: int) -> RatioEstimate:
     """Return a difference of scores as a ratio, with its interval."""
     interval = None
     if bound.low is not None and bound.high is not None:
-        interval = Interval(ratio(bound.low), ratio(bound.high), 1 - rule.alpha)
+        interval = Interval(ratio(bound.low), ratio(bound.high), confidence)
     return RatioEstimate(ratio=ratio(bound.difference), n=rounds, interval=interval)
 
 
@@ -125,20 +125,21 @@ def no_one_reaches_floor(choice: str, worst: float, floor: float) -> str:
 
 
 def rounds_left_out(
-    points: Sequence[PointRecord], contenders: Sequence[str], rounds: Sequence[int]
+    points: Sequence[PointRecord], rounds: Mapping[str, Sequence[int]]
 ) -> list[str]:
-    """Say which rounds weren't compared, for want of whom, and why."""
-    notes = []
-    for round_number in sorted({point.round for point in points} - set(rounds)):
-        failed = [
-            f"{point.candidate} is {point.status} at concurrency {point.concurrency}"
-            for point in points
-            if point.round == round_number and point.candidate in contenders
-            if point.status != "ok"
-        ]
-        why = "; ".join(failed) or "not every candidate was measured"
-        notes.append(f"round {round_number} is left out: {why}")
-    return notes
+    """Say which contender isn't compared in a round in which it was measured, and why.
+
+    ``rounds`` holds each contender's complete rounds.
+    """
+    problems: dict[tuple[int, str], str] = {}
+    for point in points:
+        place = (point.round, point.candidate)
+        if point.status != "ok" and point.round not in rounds.get(point.candidate, (point.round,)):
+            problems.setdefault(place, f"{point.status} at concurrency {point.concurrency}")
+    return [
+        f"{name} isn't compared in round {round_number}: {problem}"
+        for (round_number, name), problem in sorted(problems.items())
+    ]
 
 
 def _nearest_rival(standings: Sequence[Standing]) -> tuple[str, RatioEstimate] | None:

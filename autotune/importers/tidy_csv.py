@@ -61,7 +61,8 @@ def import_tidy(path: Path, options: ImportOptions, *, created_at: str) -> Impor
             for backend in backends.values()
         ),
         concurrencies=tuple(sorted({concurrency for _, _, concurrency in places})),
-        rule=Rule(),
+        # The table is judged once, as it is.
+        rule=Rule(min_rounds=3, max_rounds=3),
         workload=shared.workload,
         reference=_candidate(table, "reference", options.reference, backends=backends),
         incumbent=_candidate(table, "incumbent", options.incumbent, backends=backends),

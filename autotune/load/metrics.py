@@ -10,9 +10,7 @@ from math import floor
 from statistics import fmean
 
 from autotune.load.steady import Window, measuring_window
-from autotune.records.schema import Distribution, PointFigures, RequestRecord
-
-_NEEDED = {"p90": 29, "p95": 59, "p99": 299}
+from autotune.records.schema import VALUES_NEEDED, Distribution, PointFigures, RequestRecord
 
 
 def figures(
@@ -119,9 +117,9 @@ def distribution(values: Sequence[float]) -> Distribution:
         n=n,
         mean=fmean(ordered),
         p50=percentile(ordered, 0.5),
-        p90=percentile(ordered, 0.90) if n >= _NEEDED["p90"] else None,
-        p95=percentile(ordered, 0.95) if n >= _NEEDED["p95"] else None,
-        p99=percentile(ordered, 0.99) if n >= _NEEDED["p99"] else None,
+        p90=percentile(ordered, 0.90) if n >= VALUES_NEEDED["p90"] else None,
+        p95=percentile(ordered, 0.95) if n >= VALUES_NEEDED["p95"] else None,
+        p99=percentile(ordered, 0.99) if n >= VALUES_NEEDED["p99"] else None,
     )
 
 

@@ -24,9 +24,10 @@ from autotune.records.schema import (
     PointRecord,
     ProbeRecord,
     RunRecord,
+    TrialRecord,
 )
 
-_Record = TypeVar("_Record", RunRecord, LaunchRecord, PointRecord, ProbeRecord)
+_Record = TypeVar("_Record", RunRecord, LaunchRecord, PointRecord, ProbeRecord, TrialRecord)
 
 _LARGEST_FILE = 64 * 2**20
 _REMEDY = "delete this one file; a sweep that is run again measures it anew"
@@ -130,6 +131,9 @@ class RunFolder:
     def requests_file(self, candidate: str, round_number: int, concurrency: int) -> Path:
         return self.point_folder(candidate, round_number, concurrency) / "requests.parquet"
 
+    def trial_file(self, number: int) -> Path:
+        return self.path / "trials" / f"{number:04d}.json"
+
     def exists(self) -> bool:
         """Whether a run was begun here."""
         return (self.path / RUN_FILE).is_file()
@@ -151,6 +155,9 @@ class RunFolder:
     def write_point(self, record: PointRecord) -> None:
         path = self.point_file(record.candidate, record.round, record.concurrency)
         write_atomically(path, _encode(record))
+
+    def write_trial(self, record: TrialRecord) -> None:
+        write_atomically(self.trial_file(record.number), _encode(record))
 
     def read_run(self) -> RunRecord:
         """Read ``run.json``.
@@ -175,6 +182,10 @@ class RunFolder:
             sorted((r for _, r in found), key=lambda r: (r.round, r.position, r.candidate))
         )
 
+    def count_launches(self) -> int:
+        """How many launches are finished; whether their records can be read isn't asked."""
+        return sum(1 for _ in (self.path / "launches").glob("*/*/launch.json"))
+
     def points(self) -> tuple[PointRecord, ...]:
         """Every measured point, by round, candidate and concurrency."""
         found = self._read_all("c*/point.json", PointRecord)
@@ -194,6 +205,14 @@ class RunFolder:
         return tuple(
             sorted((r for _, r in found), key=lambda r: (r.round, r.candidate, r.concurrency or 0))
         )
+
+    def trials(self) -> tuple[TrialRecord, ...]:
+        """Every trial of a search, by number."""
+        paths = sorted((self.path / "trials").glob("*.json"))
+        found = [(path, _read(path, TrialRecord, remedy=_REMEDY)) for path in paths]
+        for path, record in found:
+            _check_place(path, self.trial_file(record.number))
+        return tuple(sorted((r for _, r in found), key=lambda r: r.number))
 
     def read_probe(self, candidate: str, round_number: int) -> ProbeRecord | None:
         """One launch's own probe answers, ``None`` if it has none yet.
@@ -216,6 +235,7 @@ class LoadedRun(msgspec.Struct, frozen=True, kw_only=True):
     launches: tuple[LaunchRecord, ...]
     points: tuple[PointRecord, ...]
     probes: tuple[ProbeRecord, ...]
+    trials: tuple[TrialRecord, ...] = ()
 
 
 def load_records(path: Path) -> LoadedRun:
@@ -230,6 +250,7 @@ def load_records(path: Path) -> LoadedRun:
         launches=folder.launches(),
         points=folder.points(),
         probes=folder.probes(),
+        trials=folder.trials(),
     )
 
 

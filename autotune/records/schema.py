@@ -39,6 +39,27 @@ CANDIDATE_FAILURES: frozenset[PointStatus] = frozenset({"crashed", "stalled", "r
 RequestOutcome = Literal["ok", "http_error", "timeout", "connection", "bad_stream", "empty"]
 RequestRole = Literal["measured", "filler", "probe"]
 ProbeMode = Literal["single", "crowd", "load"]
+LimitedFigure = Literal[
+    "ttft_mean_s",
+    "ttft_p50_s",
+    "ttft_p90_s",
+    "ttft_p95_s",
+    "ttft_p99_s",
+    "latency_mean_s",
+    "latency_p50_s",
+    "latency_p90_s",
+    "latency_p95_s",
+    "latency_p99_s",
+    "tpot_mean_s",
+    "tpot_p50_s",
+    "tpot_p90_s",
+    "tpot_p95_s",
+    "tpot_p99_s",
+    "error_rate",
+]
+# How many values a percentile needs: with fewer, no upper bound of it that is free of assumptions
+# reaches 95% confidence.
+VALUES_NEEDED = {"p90": 29, "p95": 59, "p99": 299}
 PromptKind = Literal["short", "long", "code", "language"]
 
 
@@ -88,7 +109,7 @@ class RequestRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class Distribution(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A per-request figure over a point's window, in seconds.
 
-    A percentile is ``None`` where ``n`` can't carry it: p90 needs 29 values, p95 59, p99 299.
+    A percentile is ``None`` where ``n`` can't carry it (`VALUES_NEEDED`).
     ``mean`` or ``p50`` is ``None`` only in an imported table that didn't publish it.
     """
 
@@ -309,20 +330,49 @@ class CorrectnessRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             raise ValueError(f"task_margin: {self.task_margin} must lie between 0 and 1")
 
 
+class Limit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a candidate must keep to, whatever its throughput.
+
+    ``figure`` is a column of the summary (seconds), or ``error_rate``, the share of a point's
+    requests that failed; ``concurrency`` says where it holds, everywhere if it is empty.
+    """
+
+    figure: LimitedFigure
+    at_most: float
+    concurrency: tuple[Count, ...] = ()
+
+
 class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The decision rule's settings, frozen with the run; ``docs/decisions.md`` explains each.
 
-    ``delta`` is the smallest difference worth a change (0.02 = 2%), ``alpha`` the chance of a
-    false claim over the whole run, ``floor`` the share of the best throughput that the choice
-    must reach at each concurrency. ``weights`` are per concurrency and sum to 1.
+    ``min_rounds`` is how many rounds a claim needs at least, ``max_rounds`` how many are measured
+    at most; after each of them the figures are looked at. ``delta`` is the smallest difference
+    worth a change (0.02 = 2%), ``alpha`` the chance of a false claim over the whole run, ``floor``
+    the share of the best throughput that the choice must reach at each concurrency. ``weights``
+    are per concurrency and sum to 1. A candidate that is behind by more than ``drop_behind`` in
+    each of the first ``drop_after`` rounds isn't launched again.
     """
 
-    rounds: Count = 3
+    min_rounds: Count = 3
+    max_rounds: Count = 8
     delta: float = 0.02
     alpha: float = 0.05
     floor: float = 0.9
+    drop_behind: float = 0.15
+    drop_after: Count = 2
     weights: dict[int, float] = {}
+    limits: tuple[Limit, ...] = ()
     correctness: CorrectnessRule = CorrectnessRule()
+
+    @property
+    def needed_rounds(self) -> int:
+        """How many rounds a claim needs: fewer than three carry none, whatever a config says."""
+        return max(self.min_rounds, 3)
+
+    @property
+    def looks(self) -> int:
+        """How often the figures are looked at: after each round from ``needed_rounds`` on."""
+        return max(1, self.max_rounds - self.needed_rounds + 1)
 
     def check(self, concurrencies: tuple[int, ...]) -> None:
         """Check what types can't say.
@@ -333,8 +383,18 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         for name, value in (("delta", self.delta), ("alpha", self.alpha)):
             if not 0 < value < 0.5:
                 raise ValueError(f"{name}: {value} must lie between 0 and 0.5")
+        if self.max_rounds < self.min_rounds:
+            raise ValueError(f"max_rounds: {self.max_rounds} is less than min_rounds")
         if not 0 <= self.floor <= 1:
             raise ValueError(f"floor: {self.floor} must lie between 0 and 1")
+        if not 0 < self.drop_behind < 1:
+            raise ValueError(f"drop_behind: {self.drop_behind} must lie between 0 and 1")
+        for limit in self.limits:
+            if not limit.at_most >= 0:
+                raise ValueError(f"limits: {limit.figure} can't be at most {limit.at_most}")
+            unknown = sorted(set(limit.concurrency) - set(concurrencies))
+            if unknown:
+                raise ValueError(f"limits: concurrency {unknown[0]} isn't measured")
         self.correctness.check()
         if self.weights:
             total = sum(self.weights.values())
@@ -342,6 +402,41 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 raise ValueError("weights: give one for each concurrency")
             if not (min(self.weights.values()) >= 0 and abs(total - 1) <= 1e-6):
                 raise ValueError(f"weights: they sum to {total:g}: use shares that sum to 1")
+
+
+class Tunable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One setting below a backend that a search may draw: an argument, or an environment variable.
+
+    Either ``choices``, or numbers from ``low`` to ``high`` (both whole numbers: a whole number),
+    in steps of ``step``, or evenly in the logarithm with ``log``. As a choice, ``true`` stands for
+    the bare argument and ``false`` for leaving it out. ``when`` names other tunables of the same
+    candidate and the values with which this one is in force; all of them must hold.
+    """
+
+    argument: str | None = None
+    variable: str | None = None
+    choices: tuple[bool | int | float | str, ...] = ()
+    low: int | float | None = None
+    high: int | float | None = None
+    step: int | float | None = None
+    log: bool = False
+    when: dict[str, tuple[bool | int | float | str, ...]] = {}
+
+
+class TrialRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One setting of a listed candidate's tunables, launched once in the search round ``round``.
+
+    ``number`` counts the run's trials from 0, ``parent`` is the listed candidate's name,
+    ``values`` what was drawn for each tunable that was in force. ``candidate`` has a name of its
+    own, and the parent's arguments and environment with the drawn ones added.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    number: Annotated[int, msgspec.Meta(ge=0)]
+    round: Count
+    parent: str
+    values: dict[str, bool | int | float | str]
+    candidate: Candidate
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -359,6 +454,9 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     Written once, before anything is measured. ``source`` is where an imported table was
     published, ``checkpoint`` what was served (``owner/name@commit`` where it is of the hub).
     ``vocabulary_size`` is the model's, ``None`` where its configuration doesn't say.
+    The first ``search_rounds`` rounds try settings of ``tunables`` (by candidate and name),
+    ``trials_per_round`` of each candidate that has any: they choose who takes part in the later
+    rounds, which alone are compared.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -377,6 +475,9 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     source: str | None = None
     checkpoint: str | None = None
     vocabulary_size: Count | None = None
+    search_rounds: Annotated[int, msgspec.Meta(ge=0)] = 0
+    trials_per_round: Annotated[int, msgspec.Meta(ge=0)] = 0
+    tunables: dict[str, dict[str, Tunable]] = {}
 
     def __post_init__(self) -> None:
         names = [check_name("candidate", candidate.name) for candidate in self.candidates]

@@ -8,6 +8,7 @@ from autotune.records.schema import MeasurementWarning, PointRecord
 from autotune.report.content import Block, Code, Column, Paragraph, Section, Table
 from autotune.report.numbers import UNKNOWN, figure
 from autotune.report.subject import Subject
+from autotune.report.tables import points_table
 
 MOST_ROWS = 200
 DEEPEST = 8
@@ -16,7 +17,8 @@ _MOST_OBSERVED = 4
 
 def invalid_section(subject: Subject) -> Section:
     """The points that take no part in the decision, each with its reason."""
-    points = subject.points[subject.points["status"] != "ok"]
+    points = points_table(subject.whole)
+    points = points[points["status"] != "ok"]
     if not len(points):
         return Section("Points left out")
     columns = (
@@ -28,13 +30,13 @@ def invalid_section(subject: Subject) -> Section:
     )
     names = ["candidate", "round", "concurrency", "status", "reason"]
     rows = [tuple(_text(value) for value in row) for row in points[names].values.tolist()]
-    return Section("Points left out", _capped(columns, rows))
+    return Section("Points left out", capped(columns, rows))
 
 
 def warnings_section(subject: Subject) -> Section:
     """Warnings as data; equal ones of one candidate share a row."""
     grouped: dict[tuple[str, ...], list[tuple[PointRecord, MeasurementWarning]]] = {}
-    for point in subject.run.points:
+    for point in subject.whole.points:
         for warning in point.warnings:
             key = (warning.code, point.candidate, warning.threshold, warning.remedy)
             grouped.setdefault(key, []).append((point, warning))
@@ -52,7 +54,7 @@ def warnings_section(subject: Subject) -> Section:
         places = _some([f"c{point.concurrency} round {point.round}" for point, _ in cases])
         observed = _some(list(dict.fromkeys(warning.observed for _, warning in cases)))
         rows.append((code, f"{candidate}: {places}", observed, threshold, remedy))
-    return Section("Warnings", _capped(columns, rows))
+    return Section("Warnings", capped(columns, rows))
 
 
 def launches_section(subject: Subject) -> Section:
@@ -76,15 +78,15 @@ def launches_section(subject: Subject) -> Section:
             launch.resolved_backend or "not reported",
             launch.reason or "",
         )
-        for launch in sorted(subject.run.launches, key=lambda r: (r.round, r.position))
+        for launch in sorted(subject.whole.launches, key=lambda r: (r.round, r.position))
     ]
-    tuning = {launch.kernel_tuning for launch in subject.run.launches} - {None}
+    tuning = {launch.kernel_tuning for launch in subject.whole.launches} - {None}
     told = {"own": " anew at each launch", "shared": " once, and shared by all launches"}
     text = "Start-up runs from process start to the first generated token."
     for kind in sorted(str(kind) for kind in tuning):
         text += f" Kernels that the engine tunes at start-up were tuned{told[kind]}."
     note = Paragraph(text)
-    return Section("Launches", (*_capped(columns, rows), note), folded=True)
+    return Section("Launches", (*capped(columns, rows), note), folded=True)
 
 
 def environment_section(environment: Mapping[str, Any] | None) -> Section:
@@ -93,7 +95,7 @@ def environment_section(environment: Mapping[str, Any] | None) -> Section:
         return Section("Environment", (Paragraph("Not recorded."),), folded=True)
     rows = list(_flat(environment))
     columns = (Column("what", code=True), Column("value"))
-    return Section("Environment", _capped(columns, rows), folded=True)
+    return Section("Environment", capped(columns, rows), folded=True)
 
 
 def reproduce_section(subject: Subject, *, folder_name: str) -> Section:
@@ -109,7 +111,7 @@ def reproduce_section(subject: Subject, *, folder_name: str) -> Section:
         lines = (f"autotune sweep {name}/run.toml --run {again}", f"autotune decide {name}")
         blocks.append(Code(lines))
     commands: dict[str, str] = {}
-    for launch in subject.run.launches:
+    for launch in subject.whole.launches:
         if launch.command:
             commands.setdefault(launch.candidate, shlex.join(launch.command))
     if commands:
@@ -125,7 +127,8 @@ def reproduce_section(subject: Subject, *, folder_name: str) -> Section:
     return Section("How to reproduce", tuple(blocks))
 
 
-def _capped(columns: tuple[Column, ...], rows: Sequence[tuple[str, ...]]) -> tuple[Block, ...]:
+def capped(columns: tuple[Column, ...], rows: Sequence[tuple[str, ...]]) -> tuple[Block, ...]:
+    """Return a table of at most ``MOST_ROWS`` rows, and how many aren't shown."""
     table = Table(columns, tuple(rows[:MOST_ROWS]))
     if len(rows) <= MOST_ROWS:
         return (table,)

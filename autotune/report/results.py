@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from autotune.decide.limits import check_limits, name_of, value_of
 from autotune.decide.schema import Judgement, Standing
 from autotune.report.content import Block, Bullets, Column, Paragraph, Picture, Section, Table
 from autotune.report.figures import OVERVIEW
@@ -104,6 +105,7 @@ def candidates_section(subject: Subject) -> Section:
     )
     if rejected:
         blocks += [Paragraph("Rejected, and why:"), Bullets(rejected)]
+    blocks += _limits(subject)
     reasons = tuple(
         f"{name}: {subject.verdicts[name].verdict}: {subject.verdicts[name].reason}"
         for name in subject.names
@@ -112,6 +114,38 @@ def candidates_section(subject: Subject) -> Section:
     if reasons:
         blocks += [Paragraph("Correctness:"), Bullets(reasons)]
     return Section("Candidates", tuple(blocks))
+
+
+def _limits(subject: Subject) -> list[Block]:
+    """What each candidate showed against each configured limit."""
+    run = subject.run.run
+    if not run.rule.limits:
+        return []
+    rows = []
+    for name in subject.names:
+        points = [point for point in subject.run.points if point.candidate == name]
+        for check in check_limits(points, run):
+            observed = check.observed
+            rows.append(
+                (
+                    name,
+                    name_of(check),
+                    value_of(check.limit, check.limit.at_most),
+                    UNKNOWN if observed is None else value_of(check.limit, observed),
+                    str(check.rounds),
+                    {True: "yes", False: "no", None: "not known"}[check.kept],
+                )
+            )
+    columns = (
+        Column("candidate", code=True),
+        Column("limited"),
+        Column("at most", numeric=True),
+        Column("observed", numeric=True),
+        Column("n", numeric=True),
+        Column("kept"),
+    )
+    text = "Limits, whatever the throughput; observed is the mean over n valid rounds:"
+    return [Paragraph(text), Table(columns, tuple(rows))]
 
 
 def _ratio_note(judgement: Judgement) -> str:

@@ -7,6 +7,7 @@ from typing import Self
 import pandas as pd
 
 from autotune.decide.schema import Judgement
+from autotune.decide.search import race_view
 from autotune.probe.schema import CandidateVerdict
 from autotune.records.folder import LoadedRun
 from autotune.report.tables import launches_table, points_table, summary_table
@@ -14,9 +15,14 @@ from autotune.report.tables import launches_table, points_table, summary_table
 
 @dataclass(frozen=True)
 class Subject:
-    """Everything that sections and plots are made from. The tables are made only once."""
+    """Everything that sections and plots are made from. The tables are made only once.
+
+    ``run`` holds the records as they were judged: of a run with a search, the race alone. ``whole``
+    holds all of them, and so does ``launches``.
+    """
 
     run: LoadedRun
+    whole: LoadedRun
     judgement: Judgement
     verdicts: Mapping[str, CandidateVerdict]
     points: pd.DataFrame
@@ -27,13 +33,15 @@ class Subject:
     def of(
         cls, run: LoadedRun, judgement: Judgement, *, verdicts: Mapping[str, CandidateVerdict]
     ) -> Self:
-        """Make the tables of ``run``."""
+        """Make the tables of ``run``, all of a folder's records."""
+        race = race_view(run, verdicts)
         return cls(
-            run=run,
+            run=race,
+            whole=run,
             judgement=judgement,
             verdicts=verdicts,
-            points=points_table(run),
-            summary=summary_table(run, judgement),
+            points=points_table(race),
+            summary=summary_table(race, judgement),
             launches=launches_table(run),
         )
 

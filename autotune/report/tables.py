@@ -1,12 +1,14 @@
-"""A run's records as pandas tables: points, launches and the summary that a decision reads.
+"""A run's records as pandas tables: points, launches, trials, summary and correctness.
 
 The tables hold nothing that isn't in the records, so they can be made again at any time, byte
 for byte. ``docs/formats.md`` describes every column with its unit; what a figure means is
 ``docs/metrics.md``.
 """
 
+import json
 import math
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import Any
 import pandas as pd
 
 from autotune.decide.schema import Judgement, Standing
+from autotune.decide.search import anchor_of, finalists, race_view, trial_results
 from autotune.decide.statistics import geometric_mean
 from autotune.errors import RunFolderError
 from autotune.probe.schema import CandidateVerdict
@@ -27,101 +30,29 @@ from autotune.records.folder import (
     sha256_of,
     write_atomically,
 )
-from autotune.records.schema import Distribution, PointFigures, PointRecord, RunRecord
+from autotune.records.schema import (
+    Candidate,
+    Distribution,
+    PointFigures,
+    PointRecord,
+    RunRecord,
+)
+from autotune.report.columns import (
+    AVERAGED,
+    CORRECTNESS_COLUMNS,
+    DISTRIBUTIONS,
+    FIGURES,
+    LAUNCHES_COLUMNS,
+    POINTS_COLUMNS,
+    STATISTICS,
+    SUMMARY_COLUMNS,
+    TRIALS_COLUMNS,
+    make_table,
+)
 
 LAUNCHES_TABLE = "launches.csv"
 CORRECTNESS_TABLE = "correctness.csv"
-
-_DISTRIBUTIONS = ("ttft_s", "latency_s", "tpot_s", "itl_s")
-_STATISTICS = {"n": "Int64", **dict.fromkeys(("mean", "p50", "p90", "p95", "p99"), "float64")}
-_FIGURES = {
-    "output_tokens_per_s": "float64",
-    "total_tokens_per_s": "float64",
-    "requests_per_s": "float64",
-    "whole_run_output_tokens_per_s": "float64",
-    "achieved_concurrency": "float64",
-    "peak_streaming": "Int64",
-    "window_s": "float64",
-    "input_tokens_mean": "float64",
-    "output_tokens_mean": "float64",
-    "cached_tokens_mean": "float64",
-}
-
-POINTS_COLUMNS: Mapping[str, str] = {
-    "candidate": "string",
-    "backend": "string",
-    "round": "Int64",
-    "concurrency": "Int64",
-    "status": "string",
-    "reason": "string",
-    "attempts": "Int64",
-    "started_at": "string",
-    "workload_digest": "string",
-    "requests_sent": "Int64",
-    "requests_ok": "Int64",
-    **_FIGURES,
-    **{f"{name}_{part}": kind for name in _DISTRIBUTIONS for part, kind in _STATISTICS.items()},
-    "warnings": "string",
-    "requests_sha256": "string",
-}
-LAUNCHES_COLUMNS: Mapping[str, str] = {
-    "candidate": "string",
-    "backend": "string",
-    "round": "Int64",
-    "position": "Int64",
-    "status": "string",
-    "reason": "string",
-    "ready_s": "float64",
-    "kernel_tuning": "string",
-    "resolved_backend": "string",
-    "started_at": "string",
-    "ended_at": "string",
-}
-_AVERAGED = tuple(
-    f"{name}_{part}" for name in ("ttft_s", "latency_s") for part in ("mean", "p50", "p99")
-)
-SUMMARY_COLUMNS: Mapping[str, str] = {
-    "candidate": "string",
-    "backend": "string",
-    "concurrency": "Int64",
-    "rounds": "Int64",
-    "output_tokens_per_s": "float64",
-    "output_tokens_per_s_min": "float64",
-    "output_tokens_per_s_max": "float64",
-    **dict.fromkeys(_AVERAGED, "float64"),
-    "ratio_to_baseline": "float64",
-    "ratio_low": "float64",
-    "ratio_high": "float64",
-    "ratio_confidence": "float64",
-    "ratio_rounds": "Int64",
-    "verdict": "string",
-    "admissible": "boolean",
-    "reason": "string",
-}
-# The figures of each kind of finding, under the names that its judge gives them.
-_FINDING_FIGURES = (
-    *("failed", "asked", "answers", "garbled", "with_signs", "strays", "changed"),
-    *("reference_answers", "reference_with_signs", "reference_strays"),
-    *("reference_changed", "other_from_the_beginning"),
-    *("rate", "rate_low", "rate_high", "reference_rate", "reference_tokens"),
-    *("drop_mean", "drop_low", "drop_high", "drop_tail", "lost_share", "other_token_share"),
-    *("reference_spread", "tokens", "prompts", "alpha"),
-    *("items", "difference", "difference_low", "difference_high", "discordant_share"),
-    *("accuracy", "accuracy_low", "accuracy_high"),
-    *("reference_accuracy", "reference_accuracy_low", "reference_accuracy_high"),
-    *("runs", "reference_runs", "run_sd", "reference_run_sd"),
-    *("failed_share", "unfinished_share", "items_needed"),
-)
-CORRECTNESS_COLUMNS: Mapping[str, str] = {
-    "candidate": "string",
-    "kind": "string",
-    "verdict": "string",
-    "sentence": "string",
-    "candidate_verdict": "string",
-    "candidate_agreement": "float64",
-    "candidate_answers": "Int64",
-    **dict.fromkeys(_FINDING_FIGURES, "float64"),
-}
+TRIALS_TABLE = "trials.csv"
 
 
 @dataclass(frozen=True)
@@ -135,6 +66,7 @@ class RunTables:
     summary: pd.DataFrame = field(repr=False)
     launches: pd.DataFrame = field(repr=False)
     correctness: pd.DataFrame = field(repr=False)
+    trials: pd.DataFrame = field(repr=False)
 
     def requests(self, candidate: str, round_number: int, *, concurrency: int) -> pd.DataFrame:
         """Read one point's requests, one row each; times in seconds from the first dispatch.
@@ -167,26 +99,21 @@ def load_run(path: str | os.PathLike[str]) -> RunTables:
     """
     # A record doesn't know its judges; only this convenience, which shows both, asks them.
     from autotune.decide.rule import judge_run
-    from autotune.probe.verdict import judge_probes
+    from autotune.decide.verdicts import judge_answers
 
     folder = Path(path)
     loaded = load_records(folder)
-    verdicts = judge_probes(
-        loaded.probes,
-        candidates=[candidate.name for candidate in loaded.run.candidates],
-        reference=loaded.run.reference,
-        rule=loaded.run.rule,
-        vocabulary_size=loaded.run.vocabulary_size,
-    )
-    judgement = judge_run(loaded, verdicts)
+    verdicts = judge_answers(loaded)
+    judgement = judge_run(race_view(loaded, verdicts), verdicts)
     return RunTables(
         path=folder,
         run=loaded.run,
         judgement=judgement,
         points=points_table(loaded),
-        summary=summary_table(loaded, judgement),
+        summary=summary_table(race_view(loaded, verdicts), judgement),
         launches=launches_table(loaded),
         correctness=correctness_table(loaded, verdicts),
+        trials=trials_table(loaded, verdicts),
     )
 
 
@@ -207,9 +134,11 @@ def write_tables(
     tables = {
         POINTS_TABLE: points_table(run),
         LAUNCHES_TABLE: launches_table(run),
-        SUMMARY_TABLE: summary_table(run, judgement),
+        SUMMARY_TABLE: summary_table(race_view(run, verdicts), judgement),
         CORRECTNESS_TABLE: correctness_table(run, verdicts),
     }
+    if run.run.search_rounds:
+        tables[TRIALS_TABLE] = trials_table(run, verdicts)
     for name, table in tables.items():
         text = table.to_csv(index=False, lineterminator="\n")
         write_atomically(folder.path / name, text.encode())
@@ -220,7 +149,7 @@ def points_table(run: LoadedRun) -> pd.DataFrame:
     """Return one row a point, by round, candidate and concurrency; ``POINTS_COLUMNS`` in order."""
     backends = _backends(run)
     points = sorted(run.points, key=lambda p: (p.round, p.candidate, p.concurrency))
-    return _table([_point_row(point, backends) for point in points], POINTS_COLUMNS)
+    return make_table([_point_row(point, backends) for point in points], POINTS_COLUMNS)
 
 
 def launches_table(run: LoadedRun) -> pd.DataFrame:
@@ -232,14 +161,16 @@ def launches_table(run: LoadedRun) -> pd.DataFrame:
         | {"backend": backends.get(launch.candidate)}
         for launch in launches
     ]
-    return _table(rows, LAUNCHES_COLUMNS)
+    return make_table(rows, LAUNCHES_COLUMNS)
 
 
 def summary_table(run: LoadedRun, judgement: Judgement) -> pd.DataFrame:
     """Return one row for each candidate and concurrency of the run, measured or not.
 
-    Only points with status ``ok`` are summed up. Throughput is their geometric mean, since
-    candidates are compared by ratios; times are arithmetic means over the rounds.
+    Of a run with a search, give the records as the race sees them
+    (`autotune.decide.search.race_view`). Only points with status ``ok`` are summed up.
+    Throughput is their geometric mean, since candidates are compared by ratios; times are
+    arithmetic means over the rounds.
     """
     standings = {standing.candidate: standing for standing in judgement.standings}
     valid: dict[tuple[str, int], list[PointFigures]] = {}
@@ -257,16 +188,16 @@ def summary_table(run: LoadedRun, judgement: Judgement) -> pd.DataFrame:
             }
             row |= _averages(valid.get((candidate.name, concurrency), []))
             rows.append(row | _judged(standing, concurrency))
-    return _table(rows, SUMMARY_COLUMNS)
+    return make_table(rows, SUMMARY_COLUMNS)
 
 
 def correctness_table(run: LoadedRun, verdicts: Mapping[str, CandidateVerdict]) -> pd.DataFrame:
-    """Return one row for each candidate's findings, in the run's order.
+    """Return one row for each candidate's findings, in the run's order; trials follow by number.
 
     A candidate without findings (nothing was answered) has a row of its own, with the reason.
     """
     rows = []
-    for candidate in run.run.candidates:
+    for candidate in _everybody(run):
         verdict = verdicts.get(candidate.name)
         if verdict is None:
             continue
@@ -284,7 +215,29 @@ def correctness_table(run: LoadedRun, verdicts: Mapping[str, CandidateVerdict]) 
         ]
         if not verdict.findings:
             rows.append(whole | {"verdict": verdict.verdict, "sentence": verdict.reason})
-    return _table(rows, CORRECTNESS_COLUMNS)
+    return make_table(rows, CORRECTNESS_COLUMNS)
+
+
+def trials_table(run: LoadedRun, verdicts: Mapping[str, CandidateVerdict]) -> pd.DataFrame:
+    """Return one row for each trial of a search, by number."""
+    trials = {trial.number: trial for trial in run.trials}
+    going_on = {trial.number for trial in finalists(run, verdicts)}
+    rows = []
+    for result in trial_results(run, verdicts):
+        candidate = trials[result.number].candidate
+        row = {name: getattr(result, name, None) for name in TRIALS_COLUMNS}
+        row |= {
+            "backend": candidate.backend,
+            "values": json.dumps(result.values, sort_keys=True),
+            "arguments": shlex.join(candidate.arguments),
+            "environment": json.dumps(candidate.environment, sort_keys=True),
+            "anchor": anchor_of(run.run),
+            "ratio_to_anchor": result.ratio,
+            "counts": result.reason is None,
+            "finalist": result.number in going_on,
+        }
+        rows.append(row)
+    return make_table(rows, TRIALS_COLUMNS)
 
 
 def _point_row(point: PointRecord, backends: Mapping[str, str]) -> dict[str, Any]:
@@ -292,10 +245,10 @@ def _point_row(point: PointRecord, backends: Mapping[str, str]) -> dict[str, Any
     row["backend"] = backends.get(point.candidate)
     row["warnings"] = ";".join(warning.code for warning in point.warnings) or None
     if point.figures is not None:
-        row |= {name: getattr(point.figures, name) for name in _FIGURES}
-        for name in _DISTRIBUTIONS:
+        row |= {name: getattr(point.figures, name) for name in FIGURES}
+        for name in DISTRIBUTIONS:
             distribution: Distribution = getattr(point.figures, name)
-            row |= {f"{name}_{part}": getattr(distribution, part) for part in _STATISTICS}
+            row |= {f"{name}_{part}": getattr(distribution, part) for part in STATISTICS}
     return row
 
 
@@ -307,7 +260,7 @@ def _averages(figures: Sequence[PointFigures]) -> dict[str, Any]:
         "output_tokens_per_s_min": min(throughputs, default=None),
         "output_tokens_per_s_max": max(throughputs, default=None),
     }
-    for name in _AVERAGED:
+    for name in AVERAGED:
         distribution, _, part = name.rpartition("_")
         row[name] = _mean([getattr(getattr(f, distribution), part) for f in figures])
     return row
@@ -337,17 +290,9 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return math.fsum(known) / len(known) if known and len(known) == len(values) else None
 
 
+def _everybody(run: LoadedRun) -> list[Candidate]:
+    return [*run.run.candidates, *(trial.candidate for trial in run.trials)]
+
+
 def _backends(run: LoadedRun) -> dict[str, str]:
-    return {candidate.name: candidate.backend for candidate in run.run.candidates}
-
-
-def _table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> pd.DataFrame:
-    data = {name: [_cell(row.get(name)) for row in rows] for name in columns}
-    return pd.DataFrame(data, dtype=object).astype(dict(columns))
-
-
-def _cell(value: Any) -> Any:
-    # Reasons quote servers' logs: a control character must not reach a terminal or a CSV reader.
-    if isinstance(value, str):
-        return "".join(char if char.isprintable() else " " for char in value)
-    return value
+    return {candidate.name: candidate.backend for candidate in _everybody(run)}

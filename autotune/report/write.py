@@ -8,7 +8,7 @@ from autotune.decide.schema import Judgement
 from autotune.errors import RunFolderError
 from autotune.probe.schema import CandidateVerdict
 from autotune.records.folder import LoadedRun, RunFolder, write_atomically
-from autotune.report import correctness, evidence, results
+from autotune.report import correctness, evidence, results, search
 from autotune.report.content import Report
 from autotune.report.figures import STEMS, draw_figures
 from autotune.report.markdown import render
@@ -41,7 +41,7 @@ def write_report(
         RunFolderError: the folder can't be written.
     """
     subject = Subject.of(run, judgement, verdicts=verdicts)
-    plots = draw_figures(run, judgement, points=subject.points, summary=subject.summary)
+    plots = draw_figures(subject.run, judgement, points=subject.points, summary=subject.summary)
     report = build_report(
         subject, plots=tuple(plots), folder_name=folder.path.name, environment=environment
     )
@@ -67,6 +67,7 @@ def build_report(
             results.plots_section(subject, files=plots),
             results.figures_section(subject),
             results.candidates_section(subject),
+            search.search_section(subject),
             correctness.correctness_section(subject),
             evidence.invalid_section(subject),
             evidence.warnings_section(subject),

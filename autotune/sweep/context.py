@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from autotune.config.check import nearest
+from autotune.config.nearest import nearest
 from autotune.config.schema import SweepConfig
 from autotune.decisions.schema import DecisionKey, Geometry, Scope
 from autotune.engines.base import Engine, LaunchSite, Support, Target

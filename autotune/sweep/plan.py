@@ -1,14 +1,16 @@
-"""Which launches a sweep makes, in which order, and what each of them measures. Pure.
+"""In which order a sweep launches, and what each launch measures. Pure.
 
-The plan follows from the config alone, so an interrupted sweep finds its place again. A round
-launches every candidate once, in random order; the concurrencies come in an order drawn once a
-round and shared by all candidates, as are prompts and seeds: what differs within a round is the
-backend and nothing else. Before the first round, the reference is launched once to be held
-against itself: what it answers is what all others are held against.
+The order follows from the config alone, so an interrupted sweep finds its place again. A round
+launches every candidate that is still in the race (`autotune.sweep.race`) once, in random order;
+the concurrencies come in an order drawn once a round and shared by all candidates, as are prompts
+and seeds: what differs within a round is the backend and nothing else. Before the first round, the
+reference is launched once to be held against itself: what it answers is what all others are held
+against.
 """
 
 import hashlib
 import random
+from collections.abc import Iterable
 
 import msgspec
 
@@ -28,36 +30,41 @@ class PlannedLaunch(msgspec.Struct, frozen=True, kw_only=True):
     concurrencies: tuple[int, ...]
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """All launches, in order."""
-
-    launches: tuple[PlannedLaunch, ...]
-
-    def at(self, round_number: int) -> tuple[PlannedLaunch, ...]:
-        """The launches of one round."""
-        return tuple(launch for launch in self.launches if launch.round == round_number)
-
-
-def make_plan(config: SweepConfig) -> Plan:
-    """Return the plan that a config asks for: the reference to be probed first, then the rounds."""
+def first_launch(config: SweepConfig) -> PlannedLaunch:
+    """Return the launch before the first round: the reference, to be probed."""
     reference = next(one for one in config.candidate_list() if one.name == config.reference)
-    launches = [PlannedLaunch(candidate=reference, round=0, position=1, concurrencies=())]
-    for round_number in range(1, config.decision.rounds + 1):
-        draw = random.Random(point_seed(config, round_number, concurrency=0, use="order"))
-        candidates = list(config.candidate_list())
-        concurrencies = list(config.load.concurrency)
-        draw.shuffle(candidates)
-        draw.shuffle(concurrencies)
-        launches += (
-            PlannedLaunch(
-                candidate=candidate,
-                round=round_number,
-                position=position,
-                concurrencies=tuple(concurrencies),
-            )
-            for position, candidate in enumerate(candidates, start=1)
+    return PlannedLaunch(candidate=reference, round=0, position=1, concurrencies=())
+
+
+def plan_round(
+    config: SweepConfig, round_number: int, candidates: Iterable[Candidate]
+) -> tuple[PlannedLaunch, ...]:
+    """Return a round's launches in order; who else takes part doesn't change two ones' order."""
+    concurrencies = list(config.load.concurrency)
+    random.Random(point_seed(config, round_number, concurrency=0, use="order")).shuffle(
+        concurrencies
+    )
+    order = sorted(
+        candidates,
+        key=lambda one: point_seed(config, round_number, concurrency=0, use=f"place:{one.name}"),
+    )
+    return tuple(
+        PlannedLaunch(
+            candidate=candidate,
+            round=round_number,
+            position=position,
+            concurrencies=tuple(concurrencies),
         )
-    return Plan(launches=tuple(launches))
+        for position, candidate in enumerate(order, start=1)
+    )
+
+
+def most_launches(config: SweepConfig) -> int:
+    """Return how many launches a sweep makes if nobody drops out and nothing is settled early."""
+    listed = config.candidate_configs()
+    tuned = sum(bool(given.tunables) for given in listed)
+    search = config.search_rounds * (1 + tuned * config.search.trials_per_round)
+    return 1 + search + config.rule().max_rounds * (len(listed) + tuned)
 
 
 def point_seed(config: SweepConfig, round_number: int, *, concurrency: int, use: str) -> int:

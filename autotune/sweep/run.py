@@ -1,19 +1,19 @@
-"""The sweep itself, from the top: begin or resume a run folder, make each launch, tell who stays.
+"""The sweep itself, from the top: begin or resume a run folder, and make each round's launches.
 
 It measures and records. What the records mean is said afterwards (`autotune.conclude`), from the
 folder alone.
 """
 
 import fcntl
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import msgspec
 
 from autotune.config import SweepConfig, changed_keys, config_digest, dump_config, read_config
+from autotune.decide.search import anchor_of, next_search_round, race_view
+from autotune.decide.verdicts import judge_answers
 from autotune.errors import RunFolderError
-from autotune.probe.verdict import judge_probes
 from autotune.records.folder import (
     CONFIG_FILE,
     ENVIRONMENT_FILE,
@@ -22,18 +22,18 @@ from autotune.records.folder import (
     load_records,
     write_atomically,
 )
-from autotune.records.schema import RunRecord
+from autotune.records.schema import Candidate, RunRecord
+from autotune.search.study import RunStudy, open_study
 from autotune.sweep.context import SweepContext
 from autotune.sweep.launch import Launch, now
-from autotune.sweep.plan import Plan, PlannedLaunch, make_plan
-from autotune.sweep.race import dropped
+from autotune.sweep.pace import Pace, Say
+from autotune.sweep.plan import PlannedLaunch, first_launch, plan_round
+from autotune.sweep.race import Stop, next_round, over_budget
 from autotune.sweep.workloads import check_prompts, describe_workload
-
-Say = Callable[[str], None]
 
 
 async def run_sweep(context: SweepContext, *, say: Say) -> LoadedRun:
-    """Make every launch of the plan that isn't recorded yet, and return the run's records.
+    """Make launches until the race is over or the budget spent, and return the run's records.
 
     Args:
         context: what `read_context` found out.
@@ -43,38 +43,76 @@ async def run_sweep(context: SweepContext, *, say: Say) -> LoadedRun:
         RunFolderError: the folder can't be written, is in use, or holds another sweep.
         EngineError: a candidate's folder can't be made.
         InputError: no prompts can be made.
+        UsageError: the study's database can't be used.
     """
-    plan = make_plan(context.config)
     folder = context.folder
     with _only_writer(folder):
         check_prompts(context)
         run = _begin(context)
-        done = {(launch.candidate, launch.round) for launch in folder.launches()}
-        pace = _Pace(len(plan.launches), say)
-        for planned in plan.launches:
-            name = planned.candidate.name
-            if (name, planned.round) in done:
-                pace.skip(planned, "already measured")
-                continue
-            reason = _who_left(load_records(folder.path)).get(name)
-            if reason is not None:
-                pace.skip(planned, f"dropped: {reason}")
-                continue
-            pace.begin(planned)
-            launch = Launch(context, planned, workload_digest=run.workload.digest, say=pace.detail)
-            record = await launch.run()
-            pace.end(None if record.status == "ok" else f"{record.status}: {record.reason}")
+        with open_study(folder, context.config, say=say) as study:
+            await _Sweep(context, run, study=study, say=say).run()
     return load_records(folder.path)
 
 
-def remaining(plan: Plan, folder: RunFolder) -> int:
-    """How many launches of the plan are still to be made: without a record, and not dropped."""
-    done = {(launch.candidate, launch.round) for launch in folder.launches()}
-    left = _who_left(load_records(folder.path)) if folder.exists() else {}
-    return sum(
-        (launch.candidate.name, launch.round) not in done and launch.candidate.name not in left
-        for launch in plan.launches
-    )
+class _Sweep:
+    """One start of a sweep: goes from round to round, and makes the launches that are missing."""
+
+    def __init__(self, context: SweepContext, run: RunRecord, *, study: RunStudy, say: Say) -> None:
+        self._context = context
+        self._workload_digest = run.workload.digest
+        self._study = study
+        self._say = say
+        self._pace = Pace(say)
+
+    async def run(self) -> None:
+        within_budget = await self._make((first_launch(self._context.config),))
+        while within_budget:
+            loaded = load_records(self._context.folder.path)
+            verdicts = judge_answers(loaded)
+            self._study.catch_up(loaded, verdicts)
+            search_round = next_search_round(loaded)
+            if search_round is not None:
+                trials = self._study.ask_round(search_round, loaded, verdicts)
+                racers = [one for one in loaded.run.candidates if one.name == anchor_of(loaded.run)]
+                racers += [trial.candidate for trial in trials]
+                within_budget = await self._make(self._plan(search_round, racers))
+                continue
+            race = race_view(loaded, verdicts)
+            step = next_round(race, verdicts)
+            if isinstance(step, Stop):
+                self._study.catch_up(loaded, verdicts, final=True)
+                self._say(f"the race is over: {step.reason}")
+                return
+            self._pace.tell_resting(step.number, step.resting)
+            racers = [one for one in race.run.candidates if one.name in step.names]
+            within_budget = await self._make(self._plan(step.number, racers))
+        loaded = load_records(self._context.folder.path)
+        self._study.catch_up(loaded, judge_answers(loaded))
+
+    def _plan(self, number: int, candidates: Sequence[Candidate]) -> tuple[PlannedLaunch, ...]:
+        return plan_round(self._context.config, number, candidates)
+
+    async def _make(self, launches: Sequence[PlannedLaunch]) -> bool:
+        """Make a round's launches that have no record yet; False where the budget ends them."""
+        folder = self._context.folder
+        for planned in launches:
+            if folder.launch_file(planned.candidate.name, planned.round).is_file():
+                self._pace.skip(planned)
+                continue
+            spent = over_budget(load_records(folder.path), self._context.config.budget)
+            if spent is not None:
+                self._say(f"stopped by {spent}")
+                return False
+            self._pace.begin(planned)
+            launch = Launch(
+                self._context,
+                planned,
+                workload_digest=self._workload_digest,
+                say=self._pace.detail,
+            )
+            record = await launch.run()
+            self._pace.end(None if record.status == "ok" else f"{record.status}: {record.reason}")
+        return True
 
 
 def check_folder(config: SweepConfig, folder: RunFolder) -> None:
@@ -132,6 +170,9 @@ def _begin(context: SweepContext) -> RunRecord:
         config_digest=config_digest(config),
         checkpoint=context.checkpoint.name,
         vocabulary_size=context.model.vocabulary_size,
+        search_rounds=config.search_rounds,
+        trials_per_round=config.search.trials_per_round if config.search_rounds else 0,
+        tunables=config.tunables(),
     )
     environment = msgspec.json.encode(context.environment, order="sorted")
     write_atomically(
@@ -141,18 +182,6 @@ def _begin(context: SweepContext) -> RunRecord:
     # Last: a folder with run.json has the other two.
     folder.write_run(record)
     return record
-
-
-def _who_left(loaded: LoadedRun) -> dict[str, str]:
-    run = loaded.run
-    verdicts = judge_probes(
-        loaded.probes,
-        candidates=[candidate.name for candidate in run.candidates],
-        reference=run.reference,
-        rule=run.rule,
-        vocabulary_size=run.vocabulary_size,
-    )
-    return dropped(loaded.launches, loaded.points, verdicts, reference=run.reference or "")
 
 
 @contextmanager
@@ -175,40 +204,3 @@ def _only_writer(folder: RunFolder) -> Iterator[None]:
                 "folder with --run"
             ) from None
         yield
-
-
-class _Pace:
-    """Says which launch is on, and how much time the rest will take."""
-
-    def __init__(self, total: int, say: Say) -> None:
-        self._total = total
-        self._say = say
-        self._number = 0
-        self._durations_s: list[float] = []
-        self._began_at = 0.0
-
-    def skip(self, planned: PlannedLaunch, why: str) -> None:
-        self._number += 1
-        self._line(planned, why)
-
-    def begin(self, planned: PlannedLaunch) -> None:
-        self._number += 1
-        self._began_at = time.monotonic()
-        left = self._total - self._number + 1
-        eta = ""
-        if self._durations_s:
-            mean_s = sum(self._durations_s) / len(self._durations_s)
-            eta = f", about {left * mean_s:.0f} s to go"
-        self._line(planned, f"launching ({left} launches left{eta})")
-
-    def detail(self, text: str) -> None:
-        self._say(f"    {text}")
-
-    def end(self, problem: str | None) -> None:
-        self._durations_s.append(time.monotonic() - self._began_at)
-        if problem is not None:
-            self.detail(problem)
-
-    def _line(self, planned: PlannedLaunch, text: str) -> None:
-        where = f"[{self._number}/{self._total}] round {planned.round} {planned.candidate.name}"
-        self._say(f"{where}: {text}")

@@ -55,7 +55,7 @@ def bare_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def test_every_config_can_be_read(path: Path) -> None:
     config = read_config(path)
     assert config.name == path.stem
-    assert config.decision.rounds >= 3
+    assert config.decision.min_rounds >= 3
     assert config.incumbent is not None
     assert config.candidate_list()
 
@@ -72,10 +72,12 @@ def test_its_plan_can_be_printed_without_a_gpu(name: str, bare_machine: Path) ->
     result = command("sweep", config, "--dry-run", folder=bare_machine)
     assert result.returncode == 2
     # The reference is launched once more, before the first round.
-    launches = 1 + len(backends) * read_config(config).decision.rounds
-    assert f"{launches} launches to make" in result.stdout
-    for number in range(1, launches + 1):
-        assert f"\n  {number:>2}  round " in result.stdout
+    rule = read_config(config).rule()
+    fewest, most = (1 + len(backends) * rounds for rounds in (rule.min_rounds, rule.max_rounds))
+    assert f"\n  {fewest} launches to make if {rule.min_rounds} rounds settle it" in result.stdout
+    assert f", {most} at most" in result.stdout
+    for number in range(rule.min_rounds + 1):
+        assert f"\n  round {number}  " in result.stdout
     for backend in backends:
         argv = _command_of(backend, result.stdout)
         for flag, value in (

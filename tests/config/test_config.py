@@ -32,7 +32,7 @@ name = "transformers"
 concurrency = [1, 16]
 
 [decision]
-rounds = 3
+min_rounds = 3
 """
 CONFIG = parse_config(VALID, where="valid.toml")
 
@@ -81,8 +81,8 @@ def test_bad_toml_is_told_with_its_line() -> None:
     [
         ("reference =", "refrence =", 3, ("'refrence'", "did you mean 'reference'?")),
         ("[load]", "[laod]", 11, ("'laod'", "did you mean 'load'?")),
-        ("rounds = 3", "round = 3", 15, ("'decision.round'", "did you mean 'rounds'?", "alpha")),
-        ("rounds = 3", "zzz = 3", 15, ("'decision.zzz'", "Known here: rounds")),
+        ("min_rounds = 3", "min_round = 3", 15, ("'decision.min_round'", "'min_rounds'?", "alpha")),
+        ("min_rounds = 3", "zzz = 3", 15, ("'decision.zzz'", "Known here: min_rounds")),
     ],
 )
 def test_an_unknown_key_is_told_with_line_and_nearest(
@@ -107,8 +107,8 @@ def test_an_unknown_key_of_a_candidate_is_told() -> None:
         ("[1, 16]", "[1, -4]", "x.toml:12: load.concurrency[1]: Expected `int` >= 1"),
         ("[1, 16]", "[1, 1.5]", "x.toml:12: load.concurrency[1]: Expected `int`"),
         ('name = "demo"', "name = 1", "x.toml:1: name: Expected `str`"),
-        ("rounds = 3", "rounds = true", "x.toml:15: decision.rounds: Expected `int`"),
-        ("rounds = 3", "rounds = 0", "x.toml:15: decision.rounds: Expected `int` >= 1"),
+        ("min_rounds = 3", "min_rounds = true", "x.toml:15: decision.min_rounds: Expected `int`"),
+        ("min_rounds = 3", "min_rounds = 0", "x.toml:15: decision.min_rounds: Expected `int` >= 1"),
         ('"transformers"', '"t"\ndevice = "tpu"', "x.toml:10: engine.device: Invalid enum value"),
         ('"transformers"', '"t"\nready_timeout_s = 0', "x.toml:10: engine.ready_timeout_s: "),
         ('"transformers"', '"t"\nready_timeout_s = nan', "x.toml:10: engine.ready_timeout_s: "),
@@ -147,14 +147,14 @@ def test_a_value_of_the_wrong_kind_is_told_with_key_and_line(
         ('"minimax-m2"', '"minimax-m2"\npath = "m"', ("exactly one of path, repository",)),
         ('witness = "minimax-m2"', 'quantization = "none"', ("exactly one of path, repository",)),
         ('"minimax-m2"', '"minimax-m2"\ngeometry = "1,2,3"', ("geometry '1,2,3'", "four")),
-        ("rounds = 3", "weights = [1.0]", ("decision.weights: 1 weights for 2",)),
-        ("rounds = 3", "weights = [0.5, 0.6]", ("decision.weights: they sum to 1.1",)),
-        ("rounds = 3", "weights = [1.5, -0.5]", ("decision.weights",)),
-        ("rounds = 3", "delta = 0.5", ("decision.delta: 0.5 must lie between",)),
-        ("rounds = 3", "delta = nan", ("decision.delta",)),
-        ("rounds = 3", "alpha = 0", ("decision.alpha",)),
-        ("rounds = 3", "floor = 1.1", ("decision.floor",)),
-        ("rounds = 3", "[probe]\nmin_agreement = 0.05", ("min_agreement",)),
+        ("min_rounds = 3", "weights = [1.0]", ("decision.weights: 1 weights for 2",)),
+        ("min_rounds = 3", "weights = [0.5, 0.6]", ("decision.weights: they sum to 1.1",)),
+        ("min_rounds = 3", "weights = [1.5, -0.5]", ("decision.weights",)),
+        ("min_rounds = 3", "delta = 0.5", ("decision.delta: 0.5 must lie between",)),
+        ("min_rounds = 3", "delta = nan", ("decision.delta",)),
+        ("min_rounds = 3", "alpha = 0", ("decision.alpha",)),
+        ("min_rounds = 3", "floor = 1.1", ("decision.floor",)),
+        ("min_rounds = 3", "[probe]\nmin_agreement = 0.05", ("min_agreement",)),
         ("[1, 16]", "[500]\nrequests_per_slot = 1", ("load.requests_per_slot", "500")),
     ],
 )
@@ -194,9 +194,9 @@ def test_a_harmless_flag_is_no_secret(flag: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        pytest.param("rounds = 3", "weights = [nan, 0.5]"),
-        pytest.param("rounds = 3", "rounds = " + "[" * 5000 + "]" * 5000),
-        pytest.param("rounds = 3", "rounds = " + "9" * 5000),
+        pytest.param("min_rounds = 3", "weights = [nan, 0.5]"),
+        pytest.param("min_rounds = 3", "min_rounds = " + "[" * 5000 + "]" * 5000),
+        pytest.param("min_rounds = 3", "min_rounds = " + "9" * 5000),
     ],
     ids=["nan weight", "deep nesting", "huge number"],
 )
@@ -267,16 +267,16 @@ def test_digests_are_equal_only_for_equal_configs(one: SweepConfig, other: Sweep
 def test_the_digest_does_not_depend_on_order_or_on_defaults_written_out() -> None:
     head, _, tables = VALID.partition("\n[model]")
     turned = "\n".join(reversed(head.strip().splitlines())) + "\n[model]" + tables
-    spelled = turned.replace("rounds = 3", "alpha = 0.05\nrounds = 3")
+    spelled = turned.replace("min_rounds = 3", "alpha = 0.05\nmin_rounds = 3")
     assert config_digest(parse_config(spelled, where="x")) == config_digest(CONFIG)
 
 
 def test_changed_keys_are_named() -> None:
-    text = VALID.replace("[1, 16]", "[1, 32]").replace("rounds = 3", "rounds = 4")
+    text = VALID.replace("[1, 16]", "[1, 32]").replace("min_rounds = 3", "min_rounds = 4")
     text = text.replace('"transformers"', '"transformers"\nenvironment = { OMP_X = "1" }')
     changed = changed_keys(CONFIG, parse_config(text, where="x"))
     assert [key for key in changed if not key.startswith("engine.environment")] == [
-        "decision.rounds",
+        "decision.min_rounds",
         "load.concurrency",
     ]
     assert "engine.environment.OMP_X" in changed

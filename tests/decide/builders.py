@@ -96,7 +96,7 @@ def make_run(
             Candidate(name=name, engine="sglang", backend=f"{name}_backend") for name in throughputs
         ),
         "concurrencies": tuple(concurrencies),
-        "rule": rule or Rule(),
+        "rule": rule or Rule(max_rounds=3),
         "workload": Workload(),
     }
     return LoadedRun(

@@ -24,6 +24,8 @@ def test_an_interrupted_sweep_keeps_its_records(bench: Workbench, number: signal
     assert process.returncode == 130, err
     assert "Traceback" not in err and out == ""
     assert "interrupted: no server is left running" in err
+    made = len(load_records(run).launches)
+    assert f"{made} finished launch{'es' * (made != 1)} and every finished point are kept" in err
     assert f"Go on with: autotune sweep {config} --run {run}" in err
     assert bench.servers() == []
     kept = load_records(run).points
@@ -38,7 +40,7 @@ def test_interrupted_while_a_server_starts(bench: Workbench) -> None:
         # A launch that is under way isn't a record: it is made again.
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=DEADLINE_S)
-    assert process.returncode == 130 and "0 of 4 launches" in err
+    assert process.returncode == 130 and "; 0 finished launches and" in err
     assert bench.servers() == []
     assert list(run.rglob("launch.json")) == []
 
@@ -68,7 +70,7 @@ def test_another_config_is_refused_with_the_changed_keys(bench: Workbench) -> No
     changed = bench.config(["needs_gpu"], rounds=2, concurrency=[1, 8])
     result = bench.autotune("sweep", changed, "--run", run)
     assert result.returncode == 2
-    assert "changed: decision.rounds, load.concurrency" in result.stderr
+    assert "changed: decision.max_rounds, decision.min_rounds, load.concurrency" in result.stderr
     assert "--run" in result.stderr and "Traceback" not in result.stderr
     assert snapshot(run) == before
 
@@ -80,8 +82,11 @@ def test_a_dry_run_writes_and_launches_nothing(bench: Workbench) -> None:
     result = bench.autotune("sweep", config, "--run", run, "--dry-run")
     assert result.returncode == 0 and result.stderr == ""
     assert snapshot(bench.folder) == before and not run.exists()
-    for planned in (f"round {r}  {name}" for r in (1, 2) for name in ("good", "good_b")):
-        assert planned in result.stdout
+    rounds = [line for line in result.stdout.splitlines() if line.startswith("  round ")]
+    assert [line.split()[1] for line in rounds] == ["0", "1", "2"]
+    assert all("good" in line and "good_b" in line for line in rounds[1:])
+    assert "5 launches to make if 2 rounds settle it" in result.stdout
+    assert "decision.max_rounds: 2 can't settle anything: a claim needs 3" in result.stdout
     (command,) = (line for line in result.stdout.splitlines() if line.startswith("  good_b: "))
     assert "fake_server.py --port" in command and "--backend good_b" in command
     assert f"--mark {bench.mark}" in command

@@ -41,7 +41,8 @@ request_timeout_s = 60
 max_tokens = 16
 long_prompt_tokens = 64
 [decision]
-rounds = 1
+min_rounds = 1
+max_rounds = 1
 """
 
 

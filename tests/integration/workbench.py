@@ -89,7 +89,8 @@ request_timeout_s = 20
 max_tokens = 8
 long_prompt_tokens = 64
 [decision]
-rounds = {rounds}
+min_rounds = {rounds}
+max_rounds = {rounds}
 """)
         return path
 

@@ -46,6 +46,7 @@ def written(run: LoadedRun, judgement: Judgement, folder: Path) -> dict[str, byt
         ("launches.csv", tables.LAUNCHES_COLUMNS),
         ("summary.csv", tables.SUMMARY_COLUMNS),
         ("correctness.csv", tables.CORRECTNESS_COLUMNS),
+        ("trials.csv", tables.TRIALS_COLUMNS),
     ],
 )
 def test_columns_are_documented(name: str, columns: dict[str, str]) -> None:
@@ -60,6 +61,7 @@ def test_columns_and_dtypes_are_fixed(run: LoadedRun) -> None:
         (tables.launches_table(run), tables.LAUNCHES_COLUMNS),
         (tables.summary_table(run, judgement), tables.SUMMARY_COLUMNS),
         (tables.correctness_table(run, make_verdicts(run)), tables.CORRECTNESS_COLUMNS),
+        (tables.trials_table(run, make_verdicts(run)), tables.TRIALS_COLUMNS),
     ):
         assert {name: str(kind) for name, kind in table.dtypes.items()} == dict(columns)
         assert list(table.columns) == list(columns)
@@ -217,6 +219,7 @@ def test_requests_are_read_when_asked_for(tmp_path: Path) -> None:
         summary=tables.summary_table(run, judgement),
         launches=tables.launches_table(run),
         correctness=tables.correctness_table(run, make_verdicts(run)),
+        trials=tables.trials_table(run, make_verdicts(run)),
     )
     path = RunFolder(tmp_path).requests_file("eager", 1, 16)
     with pytest.raises(RunFolderError, match="left no requests"):

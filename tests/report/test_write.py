@@ -12,7 +12,7 @@ from autotune.decide.schema import Judgement, RatioEstimate
 from autotune.errors import RunFolderError
 from autotune.probe.schema import CandidateVerdict
 from autotune.records.folder import LoadedRun, RunFolder
-from autotune.records.schema import MeasurementWarning
+from autotune.records.schema import Limit, MeasurementWarning
 from autotune.report.markdown import render
 from autotune.report.subject import Subject
 from autotune.report.write import build_report, write_report
@@ -200,3 +200,20 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(RunFolderError, match="file"):
         write(tmp_path / "file" / "run", make_run(rounds=0))
+
+
+def test_limits_are_shown_with_what_each_candidate_showed() -> None:
+    run = make_run(concurrencies=(1, 16))
+    limits = (
+        Limit(figure="latency_p50_s", at_most=0.001, concurrency=(16,)),
+        Limit(figure="ttft_p99_s", at_most=9.0),
+    )
+    rule = msgspec.structs.replace(run.run.rule, limits=limits)
+    limited = msgspec.structs.replace(run, run=msgspec.structs.replace(run.run, rule=rule))
+    text = report_of(limited)
+    assert "Limits, whatever the throughput" in text
+    broken = row(text, "`eager`", "latency_p50_s at concurrency 16", "0.001 s")
+    assert broken.endswith("| 3 | no |")
+    unknown = row(text, "`eager`", "ttft_p99_s at concurrency 1", "9 s")
+    assert unknown.endswith("| 0 | not known |")
+    assert "Limits" not in report_of(run)

@@ -20,7 +20,7 @@ from autotune.sweep import launch as launch_module
 from autotune.sweep.context import read_context
 from autotune.sweep.correctness import Correctness
 from autotune.sweep.launch import Launch
-from autotune.sweep.plan import make_plan
+from autotune.sweep.plan import plan_round
 from autotune.sweep.workloads import PointPrompts
 
 TEXT = """
@@ -80,7 +80,7 @@ def measure(
     config = parse_config(TEXT, where="demo.toml")
     run = RunFolder(folder / "run")
     context = msgspec.structs.replace(read_context(config, run), engine=engine)
-    planned = make_plan(config).at(1)[0]
+    planned = plan_round(config, 1, config.candidate_list())[0]
     launch = Launch(context, planned, workload_digest=None, say=lambda _: None)
     running = cast(ServerProcess, server or Running())
     correctness = Correctness(context, planned, ENDPOINT, say=lambda _: None)

@@ -2,7 +2,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autotune.config import SweepConfig, parse_config
-from autotune.sweep.plan import make_plan, point_seed
+from autotune.sweep.plan import (
+    PlannedLaunch,
+    first_launch,
+    most_launches,
+    plan_round,
+    point_seed,
+)
 
 
 def config(*, seed: int = 0, rounds: int = 3, candidates: int = 4, levels: int = 4) -> SweepConfig:
@@ -19,7 +25,8 @@ name = "transformers"
 concurrency = {[2**number for number in range(levels)]}
 seed = {seed}
 [decision]
-rounds = {rounds}
+min_rounds = {rounds}
+max_rounds = {rounds}
 """
     return parse_config(text, where="plan.toml")
 
@@ -28,46 +35,51 @@ seeds = st.integers(0, 2**31)
 sizes = st.integers(1, 6)
 
 
+def planned(asked: SweepConfig, number: int) -> tuple[PlannedLaunch, ...]:
+    return plan_round(asked, number, asked.candidate_list())
+
+
 @given(seeds, sizes, sizes, sizes)
-def test_each_round_launches_each_candidate_once(
-    seed: int, rounds: int, candidates: int, levels: int
+def test_a_round_launches_each_candidate_once(
+    seed: int, number: int, candidates: int, levels: int
 ) -> None:
-    asked = config(seed=seed, rounds=rounds, candidates=candidates, levels=levels)
-    plan = make_plan(asked)
-    assert plan == make_plan(asked)
-    assert len(plan.launches) == 1 + rounds * candidates
-    for number in range(1, rounds + 1):
-        launches = plan.at(number)
-        assert {launch.candidate.name for launch in launches} == {
-            candidate.name for candidate in asked.candidate_list()
-        }
-        assert [launch.position for launch in launches] == list(range(1, candidates + 1))
-        # One order of concurrencies a round, the same for all its candidates.
-        assert len({launch.concurrencies for launch in launches}) == 1
-        assert sorted(launches[0].concurrencies) == sorted(asked.load.concurrency)
-    assert [launch.round for launch in plan.launches] == sorted(
-        launch.round for launch in plan.launches
-    )
+    asked = config(seed=seed, candidates=candidates, levels=levels)
+    launches = planned(asked, number)
+    assert launches == planned(asked, number)
+    names = {candidate.name for candidate in asked.candidate_list()}
+    assert {launch.candidate.name for launch in launches} == names
+    assert [launch.position for launch in launches] == list(range(1, candidates + 1))
+    assert {launch.round for launch in launches} == {number}
+    # One order of concurrencies a round, the same for all its candidates.
+    assert len({launch.concurrencies for launch in launches}) == 1
+    assert sorted(launches[0].concurrencies) == sorted(asked.load.concurrency)
 
 
-@given(seeds, sizes, sizes)
-def test_the_reference_is_launched_first_to_be_probed(
-    seed: int, rounds: int, candidates: int
-) -> None:
-    asked = config(seed=seed, rounds=rounds, candidates=candidates)
-    first, *others = make_plan(asked).launches
+@given(seeds, sizes)
+def test_the_reference_is_launched_first_to_be_probed(seed: int, candidates: int) -> None:
+    first = first_launch(config(seed=seed, candidates=candidates))
     assert (first.candidate.name, first.round, first.position) == ("b0", 0, 1)
     assert first.concurrencies == ()
-    assert make_plan(asked).at(0) == (first,)
-    assert min(launch.round for launch in others) == 1
-    assert all(launch.concurrencies for launch in others)
+
+
+@given(seeds, sizes, st.data())
+def test_who_rests_leaves_the_others_order(seed: int, number: int, data: st.DataObject) -> None:
+    asked = config(seed=seed)
+    names = [launch.candidate.name for launch in planned(asked, number)]
+    kept = data.draw(st.sets(st.sampled_from(names), min_size=1))
+    some = [one for one in asked.candidate_list() if one.name in kept]
+    launches = plan_round(asked, number, some)
+    assert [one.candidate.name for one in launches] == [name for name in names if name in kept]
+    assert launches[0].concurrencies == planned(asked, number)[0].concurrencies
 
 
 def orders(asked: SweepConfig) -> list[tuple[tuple[str, ...], tuple[int, ...]]]:
-    plan = make_plan(asked)
     return [
-        (tuple(launch.candidate.name for launch in plan.at(n)), plan.at(n)[0].concurrencies)
-        for n in range(1, asked.decision.rounds + 1)
+        (
+            tuple(launch.candidate.name for launch in planned(asked, number)),
+            planned(asked, number)[0].concurrencies,
+        )
+        for number in range(1, 4)
     ]
 
 
@@ -78,12 +90,12 @@ def test_orders_differ_between_rounds_and_seeds() -> None:
 
 
 def test_no_candidate_is_favoured_by_its_place() -> None:
-    first = [make_plan(config(seed=seed)).at(1)[0].candidate.name for seed in range(400)]
+    first = [planned(config(seed=seed), 1)[0].candidate.name for seed in range(400)]
     assert all(60 <= first.count(f"b{number}") <= 140 for number in range(4))
 
 
-def test_more_rounds_leave_the_earlier_ones_as_they_were() -> None:
-    assert orders(config(rounds=5))[:3] == orders(config(rounds=3))
+def test_the_most_launches_are_those_of_all_rounds_and_the_first_one() -> None:
+    assert most_launches(config(candidates=3, rounds=4)) == 1 + 3 * 4
 
 
 def test_a_seed_differs_for_each_round_concurrency_and_use() -> None:

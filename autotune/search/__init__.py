@@ -1,0 +1,1 @@
+"""Searching tunables with Optuna: everything that knows Optuna is in here."""
