@@ -7,6 +7,9 @@ from autotune.cli.output import tell
 from autotune.sweep.estimate import Estimate
 from autotune.sweep.preview import Preview, Schedule
 
+# Of folders that can't be read, so many are named.
+_NAMED = 3
+
 
 def tell_preview(plan: Preview) -> None:
     """Print what a sweep will do, and what it will cost."""
@@ -83,8 +86,10 @@ def _tell_cost(cost: Estimate) -> None:
     )
     _tell_time(cost)
     _tell_noise(cost)
-    for folder in cost.unreadable:
-        tell(f"  passed over: {folder} can't be read")
+    if cost.unreadable:
+        more = len(cost.unreadable) - _NAMED
+        named = ", ".join(cost.unreadable[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+        tell(f"  passed over, can't be read: {named}")
     for warning in cost.warnings:
         tell(f"  warning: {warning}")
 
@@ -139,7 +144,7 @@ def count(number: int, one: str, several: str) -> str:
 
 def duration(seconds: float) -> str:
     """Return a time as one reads it: ``45 s``, ``8 min``, ``2 h 10 min``."""
-    if seconds < 60:
+    if round(seconds) < 60:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     if minutes < 60:

@@ -68,7 +68,7 @@ def simulate(
     The race and the rule are the real ones, and so are their defaults; only throughputs are drawn
     instead of measured. Nothing is launched or written, and no GPU is needed.
     """
-    from autotune.records.schema import Rule
+    from autotune.records.rule import Rule
     from autotune.simulate import Noise, Scenario
     from autotune.simulate import simulate as simulate_all
 

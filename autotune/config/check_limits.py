@@ -4,7 +4,7 @@ import math
 
 from autotune.config.schema import SweepConfig
 from autotune.errors import ConfigError
-from autotune.records.schema import VALUES_NEEDED, Limit
+from autotune.records.rule import VALUES_NEEDED, Limit
 
 
 def check_limits(config: SweepConfig) -> None:

@@ -26,7 +26,8 @@ from autotune.config.schema import (
 )
 from autotune.errors import ConfigError, UsageError
 from autotune.records.folder import read_whole
-from autotune.records.schema import Limit, Tunable
+from autotune.records.rule import Limit
+from autotune.records.schema import Tunable
 
 
 def read_config(path: Path) -> SweepConfig:

@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 import msgspec
 
 from autotune.decisions.schema import Count
-from autotune.records.schema import Candidate, CorrectnessRule, Limit, Rule, Tunable
+from autotune.records.rule import CorrectnessRule, Limit, Rule
+from autotune.records.schema import Candidate, Tunable
 
 # Bounds far above anything real: a typing error is told at once, not by a hang.
 Concurrency = Annotated[int, msgspec.Meta(ge=1, le=65_536)]
@@ -160,7 +161,7 @@ class ProbeConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     Everything is asked at temperature 0: alone, many at once, and among the load's requests.
     ``long_prompt_tokens`` is by default what fills the longest request of the load. The
     reference is asked everything ``reference_repeats`` times before the first round. Rates are
-    per token, drops are nats per token; see `autotune.records.schema.CorrectnessRule`.
+    per token, drops are nats per token; see `autotune.records.rule.CorrectnessRule`.
     """
 
     max_tokens: Count = 32

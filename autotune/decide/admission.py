@@ -13,7 +13,8 @@ from autotune.decisions import one_line
 from autotune.decisions.request import AUTO
 from autotune.probe.schema import CandidateVerdict
 from autotune.records.folder import LoadedRun
-from autotune.records.schema import CANDIDATE_FAILURES, Candidate, PointRecord, Rule, RunRecord
+from autotune.records.rule import Rule
+from autotune.records.schema import CANDIDATE_FAILURES, Candidate, PointRecord, RunRecord
 
 _LONGEST_REASON = 200
 LaunchedAs = tuple[str, tuple[str, ...], tuple[tuple[str, str], ...]]

@@ -17,7 +17,8 @@ from autotune.decide.statistics import (
     fit_blocks,
 )
 from autotune.decisions.schema import Outcome
-from autotune.records.schema import Rule, RunRecord
+from autotune.records.rule import Rule
+from autotune.records.schema import RunRecord
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,8 @@ from statistics import fmean
 
 import msgspec
 
-from autotune.records.schema import Limit, PointRecord, Rule, RunRecord
+from autotune.records.rule import Limit, Rule
+from autotune.records.schema import PointRecord, RunRecord
 
 
 class LimitCheck(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ import msgspec
 
 from autotune.decide import wording
 from autotune.decide.admission import Admission, admit, backends_told
-from autotune.decide.compare import Comparison, comparable, compare, eligible
+from autotune.decide.compare import Comparison, comparable, compare, eligible, is_beaten
 from autotune.decide.limits import unknown_limit
 from autotune.decide.schema import Judgement, Standing
 from autotune.decide.standing import baseline_of, overall_ratio, standing_of, winners_of
@@ -148,6 +148,7 @@ def _notes(
         if name in comparison.below_floor
     )
     notes += _faster_but_unproven(comparison, admissions, run.run)
+    notes += _unfinished(comparison, run)
     return tuple(notes)
 
 
@@ -167,6 +168,21 @@ def _faster_but_unproven(
                 f"{admission.verdict.reason}"
             )
     return notes
+
+
+def _unfinished(comparison: Comparison, run: LoadedRun) -> list[str]:
+    """Say that a race could still settle what is open: its budget ended it, or an interruption."""
+    rule = run.run.rule
+    measured = max(point.round for point in run.points) - run.run.search_rounds
+    rivals = any(not is_beaten(bound) for bound in comparison.bounds.values())
+    if run.run.kind != "sweep" or comparison.outcome != "open" or not rivals:
+        return []
+    if measured >= rule.max_rounds:
+        return []
+    return [
+        f"the race isn't over: {measured} of at most {rule.max_rounds} rounds are measured; run "
+        "the sweep again to go on"
+    ]
 
 
 def _nothing_to_choose(run: LoadedRun, admissions: Mapping[str, Admission]) -> Judgement:

@@ -6,7 +6,8 @@ from autotune.decide.schema import RatioEstimate, Standing
 from autotune.decide.statistics import Bounds, ratio
 from autotune.decisions.schema import ConcurrencyWinner, Interval, Outcome
 from autotune.probe.schema import CandidateVerdict
-from autotune.records.schema import PointRecord, Rule
+from autotune.records.rule import Rule
+from autotune.records.schema import PointRecord
 
 # How a blocker begins that --accept-inconclusive accepts.
 INCONCLUSIVE = "correctness is inconclusive"

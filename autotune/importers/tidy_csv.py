@@ -16,12 +16,12 @@ from autotune.importers.csv_file import Table, quoted, read_table
 from autotune.importers.schema import Imported, ImportOptions
 from autotune.importers.selection import UsedRow, select_rows
 from autotune.records.folder import LoadedRun
+from autotune.records.rule import Rule
 from autotune.records.schema import (
     Candidate,
     MeasurementWarning,
     PointFigures,
     PointRecord,
-    Rule,
     RunRecord,
 )
 

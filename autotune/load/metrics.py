@@ -10,7 +10,8 @@ from math import floor
 from statistics import fmean
 
 from autotune.load.steady import Window, measuring_window
-from autotune.records.schema import VALUES_NEEDED, Distribution, PointFigures, RequestRecord
+from autotune.records.rule import VALUES_NEEDED
+from autotune.records.schema import Distribution, PointFigures, RequestRecord
 
 
 def figures(

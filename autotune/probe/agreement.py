@@ -17,7 +17,8 @@ from autotune.decisions.schema import Verdict
 from autotune.probe.answers import STRANGE, Walk
 from autotune.probe.schema import Finding
 from autotune.probe.statistics import larger_share, more_often, rate_bounds, share_bounds
-from autotune.records.schema import CorrectnessRule, PromptKind
+from autotune.records.rule import CorrectnessRule
+from autotune.records.schema import PromptKind
 
 # Strays beyond this share, with confidence, are no rounding.
 REJECTED_STRAYS = 0.05

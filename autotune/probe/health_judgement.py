@@ -9,7 +9,8 @@ from autotune.probe.answers import Given, Trusted, said
 from autotune.probe.health import Sign, SignKind, score_signs, signs
 from autotune.probe.schema import Finding
 from autotune.probe.statistics import larger_share
-from autotune.records.schema import CorrectnessRule, PromptKind, ScoredContinuation
+from autotune.records.rule import CorrectnessRule
+from autotune.records.schema import PromptKind, ScoredContinuation
 
 # In so many of the prompts garbage is beyond doubt, whether there is a reference or not.
 _BEYOND_DOUBT = 0.5

@@ -14,13 +14,8 @@ import msgspec
 from autotune.decisions.schema import Verdict
 from autotune.probe.schema import Finding
 from autotune.probe.statistics import mean_bounds, rate_bounds
-from autotune.records.schema import (
-    Continuation,
-    CorrectnessRule,
-    ProbeMode,
-    ProbeRecord,
-    ScoredContinuation,
-)
+from autotune.records.rule import CorrectnessRule
+from autotune.records.schema import Continuation, ProbeMode, ProbeRecord, ScoredContinuation
 
 # A token whose log-probability falls by more than this (in nats: to 37% of what it was) is lost.
 LOSS = 1.0

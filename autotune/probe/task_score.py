@@ -12,7 +12,8 @@ import msgspec
 from autotune.decisions.schema import Verdict
 from autotune.probe.schema import Finding, MissOdds
 from autotune.probe.statistics import items_needed, loss_missed, paired_difference, wilson
-from autotune.records.schema import CorrectnessRule, TaskAnswer
+from autotune.records.rule import CorrectnessRule
+from autotune.records.schema import TaskAnswer
 
 # Of each two-sided interval: 2.5% to each side, for a claim of a loss as for one of none.
 CONFIDENCE = 0.95

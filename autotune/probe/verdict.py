@@ -38,13 +38,8 @@ from autotune.probe.log_probabilities import Scored, continuations, judge_scores
 from autotune.probe.odds import odds_of_answers, odds_of_prompts, smallest_seen
 from autotune.probe.schema import CandidateVerdict, Example, Finding, MissOdds
 from autotune.probe.task import judge_task, odds_of_task
-from autotune.records.schema import (
-    CorrectnessRule,
-    ProbeRecord,
-    Rule,
-    ScoredContinuation,
-    TaskAnswer,
-)
+from autotune.records.rule import CorrectnessRule, Rule
+from autotune.records.schema import ProbeRecord, ScoredContinuation, TaskAnswer
 
 # Beyond this share of answers that are all thinking, what is left isn't the prompt set any more.
 _MOST_UNFINISHED = 0.25

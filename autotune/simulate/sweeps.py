@@ -16,12 +16,12 @@ from autotune.decide.rule import judge_run
 from autotune.decisions.schema import DecisionKey, Geometry, Outcome, Scope
 from autotune.probe.schema import CandidateVerdict
 from autotune.records.folder import LoadedRun
+from autotune.records.rule import Rule
 from autotune.records.schema import (
     Candidate,
     LaunchRecord,
     PointFigures,
     PointRecord,
-    Rule,
     RunRecord,
     Workload,
 )

@@ -60,7 +60,7 @@ def find_earlier(context: SweepContext, begun: LoadedRun | None) -> Found:
     unreadable: list[str] = []
     runs = list(_fitting_runs(context, unreadable))
     # Stable: the newest of those that differ in as much comes first.
-    runs.sort(key=lambda pair: len(_differs(pair[1], context)))
+    runs.sort(key=lambda pair: _distance(pair[1], context))
     for path, run in runs[:_READ]:
         try:
             folder = RunFolder(path)
@@ -130,6 +130,11 @@ def _differs(run: RunRecord, context: SweepContext) -> tuple[str, ...]:
         ),
     }
     return tuple(what for what, same in pairs.items() if not same)
+
+
+def _distance(run: RunRecord, context: SweepContext) -> tuple[bool, int]:
+    differs = _differs(run, context)
+    return "model" in differs, len(differs)
 
 
 def _written_at(file: Path) -> float:

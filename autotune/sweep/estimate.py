@@ -8,7 +8,7 @@ from autotune.config.schema import SweepConfig
 from autotune.decide.admission import admit
 from autotune.probe.schema import CandidateVerdict
 from autotune.records.folder import LoadedRun
-from autotune.records.schema import Rule
+from autotune.records.rule import Rule
 from autotune.sweep.earlier import Earlier, Found, Timing
 from autotune.sweep.plan import most_launches
 from autotune.sweep.precision import Noise, Precision, noise_of, precision_of

@@ -17,7 +17,7 @@ from autotune.decide.admission import throughputs_of
 from autotune.decide.compare import error_share, score
 from autotune.decide.statistics import connected, fit_blocks, ratio, t_quantile
 from autotune.records.folder import LoadedRun
-from autotune.records.schema import Rule
+from autotune.records.rule import Rule
 
 
 class Noise(msgspec.Struct, frozen=True, kw_only=True):

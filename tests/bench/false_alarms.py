@@ -19,15 +19,8 @@ from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS, grouped_mm_expe
 
 from autotune.probe.scoring import agreement
 from autotune.probe.verdict import judge_probes
-from autotune.records.schema import (
-    CorrectnessRule,
-    ProbeAnswer,
-    ProbeMode,
-    ProbePrompt,
-    ProbeRecord,
-    PromptKind,
-    Rule,
-)
+from autotune.records.rule import CorrectnessRule, Rule
+from autotune.records.schema import ProbeAnswer, ProbeMode, ProbePrompt, ProbeRecord, PromptKind
 from tests.bench.backends import BACKENDS
 
 DOCUMENTS = Path(__file__).parents[2] / "docs"

@@ -32,6 +32,15 @@ BAD_CONFIGS = {
         '["eager", "grouped_mm"]', "[]", ("candidates: the list is empty", "at least one backend"),
     ),
     "twice a candidate": ('"grouped_mm"]', '"eager"]', ("'eager' is listed twice",)),
+    "twice a concurrency": ("[1, 4]", "[4, 4]", ("load.concurrency: 4 is listed twice",)),
+    "weights that don't sum to 1": (
+        "[load]", "[decision]\nweights = [0.5, 0.6]\n[load]",
+        ("decision.weights: they sum to 1.1: use shares that sum to 1",),
+    ),
+    "a limit that can't be checked": (
+        "[load]", '[[decision.limits]]\nfigure = "ttft_p99_s"\nat_most = 1\n[load]',
+        ("ttft_p99_s at concurrency 1: a p99 needs 299 requests", "load.min_requests"),
+    ),
     "missing key": ('reference = "eager"\n', "", ("reference",)),
     "too long for the model": (
         "output_tokens = 16", "output_tokens = 4000", ("4032 tokens don't fit", "ask for less"),

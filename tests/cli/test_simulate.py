@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from autotune.records.schema import Rule
+from autotune.records.rule import Rule
 from autotune.simulate import Noise, Scenario
 from autotune.simulate import simulate as simulate_all
 from tests.cli.command import autotune, check_refused

@@ -4,7 +4,7 @@ import pytest
 
 from autotune.config import dump_config, parse_config
 from autotune.errors import ConfigError
-from autotune.records.schema import Limit
+from autotune.records.rule import Limit
 
 HEAD = """\
 name = "demo"

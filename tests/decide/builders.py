@@ -9,13 +9,13 @@ from autotune.decide.schema import Judgement, Standing
 from autotune.decisions.schema import DecisionKey, Geometry, Scope, Verdict
 from autotune.probe.schema import CandidateVerdict
 from autotune.records.folder import LoadedRun
+from autotune.records.rule import Rule
 from autotune.records.schema import (
     Candidate,
     Distribution,
     LaunchRecord,
     PointFigures,
     PointRecord,
-    Rule,
     RunRecord,
     Workload,
 )

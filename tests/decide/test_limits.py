@@ -11,14 +11,8 @@ from hypothesis import strategies as st
 from autotune.decide.limits import check_limits, limited_figure, over_limit
 from autotune.decide.rule import judge_run
 from autotune.records.folder import LoadedRun
-from autotune.records.schema import (
-    Distribution,
-    Limit,
-    LimitedFigure,
-    PointFigures,
-    PointRecord,
-    Rule,
-)
+from autotune.records.rule import Limit, LimitedFigure, Rule
+from autotune.records.schema import Distribution, PointFigures, PointRecord
 from autotune.sweep.race import Round, Stop, next_round
 from tests.decide.builders import judge, launch, make_run, point, standing, verdicts
 

@@ -7,7 +7,7 @@ import pytest
 
 from autotune.decide.rule import judge_run
 from autotune.probe.verdict import judge_probes
-from autotune.records.schema import Rule
+from autotune.records.rule import Rule
 from tests.decide.builders import (
     ORIGIN,
     ORIGIN_CONCURRENCIES,
@@ -376,3 +376,17 @@ def test_one_candidate_alone_decides_nothing() -> None:
     judgement = judge(make_run({"a": FAST}))
     assert judgement.outcome == "open"
     assert "nothing to compare" in judgement.blockers[0]
+
+
+def test_a_race_that_was_ended_early_says_that_it_can_go_on() -> None:
+    noisy = {"a": around(100, 0.05, -0.04, 0.03), "b": around(103, -0.06, 0.05, 0.01)}
+    early = judge(make_run(noisy, rule=Rule(max_rounds=5)))
+    assert (
+        "the race isn't over: 3 of at most 5 rounds are measured; run the sweep again to go on"
+        in (early.notes)
+    )
+    over = judge(make_run(noisy, rule=Rule(max_rounds=3)))
+    table = judge(make_run(noisy, rule=Rule(max_rounds=5), kind="import"))
+    settled = judge(make_run({"slow": SLOW, "fast": FAST}, rule=Rule(max_rounds=5)))
+    for judgement in (over, table, settled):
+        assert not any("isn't over" in note for note in judgement.notes)

@@ -19,14 +19,13 @@ from autotune.decide.search import (
 )
 from autotune.probe.schema import CandidateVerdict
 from autotune.records.folder import LoadedRun
+from autotune.records.rule import Limit, Rule
 from autotune.records.schema import (
     Distribution,
     LaunchRecord,
-    Limit,
     PointFigures,
     PointRecord,
     ProbeRecord,
-    Rule,
     TrialRecord,
     Tunable,
 )

@@ -44,6 +44,7 @@ class Server:
         self.backend: str = options.backend
         self.model: str = options.model if self.backend != "wrong_model" else "somebody-elses"
         self.silent: bool = getattr(options, "silent", False)
+        self.token_s: float = options.token_s or TOKEN_S.get(self.backend, USUAL_TOKEN_S)
         self.answered = 0
 
     async def serve(self, port: int) -> None:
@@ -105,7 +106,7 @@ class Server:
     async def _events(self, body: dict[str, Any]) -> AsyncIterator[str]:
         prompt, count = body["prompt"], body["max_tokens"]
         for number, text in enumerate(pieces(self.backend, prompt, count), start=1):
-            await asyncio.sleep(TOKEN_S.get(self.backend, USUAL_TOKEN_S))
+            await asyncio.sleep(self.token_s)
             if self.backend == "dies_mid_load" and self.answered >= DIES_AFTER and number > 1:
                 print(LAST_WORDS, flush=True)
                 os._exit(9)
@@ -171,6 +172,7 @@ def main() -> None:
     parser.add_argument("--mark", default="")
     parser.add_argument("--auto", default="good")
     parser.add_argument("--silent", action="store_true")
+    parser.add_argument("--token-s", type=float, default=None)
     options = parser.parse_args()
     if options.backend == "auto":
         options.backend = what_auto_is(options.auto)

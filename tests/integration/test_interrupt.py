@@ -110,6 +110,9 @@ def test_no_candidate_works_no_decision(bench: Workbench, tmp_path: Path) -> Non
     run = bench.folder / "run"
     result = bench.autotune("sweep", config, "--run", run, "--into", into, "--json")
     assert result.returncode == 3
+    # What can't be settled is said before it is paid for.
+    warned = result.stderr.splitlines()[0]
+    assert warned.startswith("warning: decision.max_rounds: 1 can't settle anything")
     judged = json.loads(result.stdout)
     assert judged["decision_files"] == [] and judged["judgement"]["choice"] is None
     assert [path.read_text() for path in into.rglob("*.json")] == ["{}"]

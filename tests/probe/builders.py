@@ -15,7 +15,8 @@ from autotune.probe.answers import Walk, given, read_trusted, walks
 from autotune.probe.prompts import probe_prompts, prompts_digest
 from autotune.probe.schema import CandidateVerdict
 from autotune.probe.verdict import judge_probes
-from autotune.records.schema import ProbeAnswer, ProbeMode, ProbeRecord, Rule
+from autotune.records.rule import Rule
+from autotune.records.schema import ProbeAnswer, ProbeMode, ProbeRecord
 
 PROMPTS = probe_prompts(long_tokens=64, tokenizer_file=None)
 DIGEST = prompts_digest(PROMPTS)

@@ -14,7 +14,8 @@ from autotune.probe.agreement import (
 )
 from autotune.probe.answers import Walk
 from autotune.probe.schema import Finding
-from autotune.records.schema import CorrectnessRule, ProbeMode
+from autotune.records.rule import CorrectnessRule
+from autotune.records.schema import ProbeMode
 from tests.probe.builders import (
     KINDS,
     LADDER,

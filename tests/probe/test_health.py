@@ -18,8 +18,8 @@ from autotune.probe.answers import given as given_by
 from autotune.probe.health import HARD, Sign, score_signs, signs
 from autotune.probe.health_judgement import ill_answers, judge_health
 from autotune.probe.schema import Finding
+from autotune.records.rule import CorrectnessRule
 from autotune.records.schema import (
-    CorrectnessRule,
     ProbeAnswer,
     ProbeMode,
     ProbePrompt,

@@ -14,14 +14,8 @@ from autotune.probe.log_probabilities import (
 )
 from autotune.probe.schema import Finding
 from autotune.probe.verdict import judge_probes
-from autotune.records.schema import (
-    Continuation,
-    CorrectnessRule,
-    ProbeMode,
-    ProbeRecord,
-    Rule,
-    ScoredContinuation,
-)
+from autotune.records.rule import CorrectnessRule, Rule
+from autotune.records.schema import Continuation, ProbeMode, ProbeRecord, ScoredContinuation
 from tests.probe.builders import PROMPTS, fixed, judge, right, sweep
 
 RULE = CorrectnessRule()

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from autotune.probe.schema import Finding
 from autotune.probe.task import judge_task, odds_of_task, shipped_questions
-from autotune.records.schema import CorrectnessRule, RequestOutcome, TaskAnswer
+from autotune.records.rule import CorrectnessRule
+from autotune.records.schema import RequestOutcome, TaskAnswer
 
 Run = list[TaskAnswer]
 

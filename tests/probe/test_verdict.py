@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from autotune.probe.schema import CandidateVerdict
 from autotune.probe.verdict import judge_probes
-from autotune.records.schema import ProbeRecord, Rule
+from autotune.records.rule import Rule
+from autotune.records.schema import ProbeRecord
 from tests.probe.builders import (
     KINDS,
     PROMPTS,

@@ -8,13 +8,13 @@ from autotune.decide.schema import Judgement, RatioEstimate, Standing
 from autotune.decisions.schema import ConcurrencyWinner, DecisionKey, Geometry, Interval, Scope
 from autotune.probe.schema import CandidateVerdict
 from autotune.records.folder import LoadedRun
+from autotune.records.rule import Rule
 from autotune.records.schema import (
     Candidate,
     Distribution,
     LaunchRecord,
     PointFigures,
     PointRecord,
-    Rule,
     RunRecord,
     Workload,
 )

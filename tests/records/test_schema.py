@@ -1,14 +1,8 @@
 import msgspec
 import pytest
 
-from autotune.records.schema import (
-    CorrectnessRule,
-    LaunchRecord,
-    PointRecord,
-    ProbeRecord,
-    RequestRecord,
-    Rule,
-)
+from autotune.records.rule import CorrectnessRule, Rule
+from autotune.records.schema import LaunchRecord, PointRecord, ProbeRecord, RequestRecord
 
 
 def test_the_default_rule_is_one() -> None:

@@ -14,7 +14,7 @@ from autotune.decide.rule import judge_run
 from autotune.decide.search import finalists, race_view, trial_results
 from autotune.decide.verdicts import judge_answers
 from autotune.records.folder import LoadedRun, RunFolder, load_records
-from autotune.records.schema import Rule
+from autotune.records.rule import Rule
 from autotune.report.markdown import render
 from autotune.report.subject import Subject
 from autotune.report.tables import TRIALS_COLUMNS, trials_table, write_tables

@@ -12,7 +12,8 @@ from autotune.decide.schema import Judgement, RatioEstimate
 from autotune.errors import RunFolderError
 from autotune.probe.schema import CandidateVerdict
 from autotune.records.folder import LoadedRun, RunFolder
-from autotune.records.schema import Limit, MeasurementWarning
+from autotune.records.rule import Limit
+from autotune.records.schema import MeasurementWarning
 from autotune.report.markdown import render
 from autotune.report.subject import Subject
 from autotune.report.write import build_report, write_report

@@ -10,7 +10,7 @@ import pytest
 
 from autotune.errors import RunFolderError
 from autotune.records.folder import RunFolder, load_records
-from autotune.records.schema import Limit
+from autotune.records.rule import Limit
 from autotune.search.quiet import quiet_optuna
 from autotune.search.storage import STUDY_FILE
 from autotune.search.study import open_study, study_name

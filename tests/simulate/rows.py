@@ -2,7 +2,7 @@
 
 import msgspec
 
-from autotune.records.schema import Rule
+from autotune.records.rule import Rule
 from autotune.simulate import Noise, Scenario
 
 SD = 0.021

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from autotune.records.schema import Rule
+from autotune.records.rule import Rule
 from autotune.simulate import Scenario, Summary, simulate, simulate_sweep
 from tests.simulate.rows import equal, fixed, scenario
 

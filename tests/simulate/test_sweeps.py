@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autotune.records.folder import LoadedRun
-from autotune.records.schema import Rule
+from autotune.records.rule import Rule
 from autotune.simulate import Noise, Scenario, simulate_sweep, sweeps
 
 QUIET = Noise(sd=0.001)

@@ -18,7 +18,8 @@ from autotune.decide.compare import error_share
 from autotune.decide.statistics import t_quantile
 from autotune.probe.schema import CandidateVerdict
 from autotune.records.folder import LoadedRun
-from autotune.records.schema import LaunchRecord, Rule
+from autotune.records.rule import Rule
+from autotune.records.schema import LaunchRecord
 from autotune.sweep.earlier import Earlier, Found, timing_of
 from autotune.sweep.estimate import Estimate, Progress, estimate, launches_to_make
 from autotune.sweep.plan import most_launches

@@ -14,7 +14,8 @@ from autotune.config.schema import BudgetConfig
 from autotune.decide.rule import judge_run
 from autotune.decisions.schema import Verdict
 from autotune.records.folder import LoadedRun
-from autotune.records.schema import LaunchStatus, PointStatus, Rule
+from autotune.records.rule import Rule
+from autotune.records.schema import LaunchStatus, PointStatus
 from autotune.sweep.race import Round, Stop, next_round, over_budget
 from tests.decide.builders import launch, make_run, point, verdicts
 
