@@ -10,6 +10,7 @@ the same model is fitted by least squares, which is the intra-block analysis of 
 (Yates, Annals of Eugenics 7, 1936). With nothing missing both are the same.
 """
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean
@@ -106,7 +107,7 @@ def fit_blocks(scores: Scores) -> BlockFit:
     if not names or len(connected(scores)) != 1 or not all(scores.values()):
         raise ValueError("a fit needs candidates that shared rounds link")
     blocks = _blocks(scores)
-    inverse = _inverse(_normal_equations(names, blocks))
+    inverse, spread = _design(names, tuple(tuple(row) for row in blocks))
     # The first candidate's effect is the origin; the others solve the reduced normal equations.
     sums = [
         math.fsum(row[name] - fmean(row.values()) for row in blocks if name in row)
@@ -124,7 +125,7 @@ def fit_blocks(scores: Scores) -> BlockFit:
         effects=effects,
         variance=math.fsum(squares) / degrees if degrees else None,
         degrees=degrees,
-        spread=_spreads(names, inverse),
+        spread=spread,
     )
 
 
@@ -176,9 +177,17 @@ def _blocks(scores: Scores) -> list[dict[str, float]]:
     return [row for row in rows if len(row) > 1 or len(scores) == 1]
 
 
-def _normal_equations(
-    names: Sequence[str], blocks: Sequence[Mapping[str, float]]
-) -> list[list[float]]:
+# The same few designs are fitted again and again: at each concurrency, and after each round.
+@functools.lru_cache(maxsize=256)
+def _design(
+    names: tuple[str, ...], blocks: tuple[tuple[str, ...], ...]
+) -> tuple[list[list[float]], dict[tuple[str, str], float]]:
+    """What follows from who has which round alone: the inverse, and the spread of differences."""
+    inverse = _inverse(_normal_equations(names, blocks))
+    return inverse, _spreads(names, inverse)
+
+
+def _normal_equations(names: Sequence[str], blocks: Sequence[Sequence[str]]) -> list[list[float]]:
     """The candidates' normal equations with the rounds' effects eliminated, less the first's."""
     place = {name: number for number, name in enumerate(names)}
     matrix = [[0.0] * len(names) for _ in names]

@@ -88,8 +88,9 @@ def _round(run: LoadedRun, verdicts: Mapping[str, CandidateVerdict], number: int
     rule = run.run.rule
     done = number - run.run.search_rounds - 1
     # A failure counts whenever it happened; figures only of the rounds before.
-    admissions = admit(_before(run, number), verdicts)
-    failures = admit(run, verdicts)
+    before = _before(run, number)
+    admissions = admit(before, verdicts)
+    failures = admissions if before is run else admit(run, verdicts)
     out = {name: one.failure for name, one in failures.items() if one.failure is not None}
     for name, one in admissions.items():
         reason = one.lasting_refusal(rule)
@@ -112,9 +113,8 @@ def _round(run: LoadedRun, verdicts: Mapping[str, CandidateVerdict], number: int
 
 
 def _before(run: LoadedRun, number: int) -> LoadedRun:
-    return msgspec.structs.replace(
-        run, points=tuple(point for point in run.points if point.round < number)
-    )
+    points = tuple(point for point in run.points if point.round < number)
+    return run if len(points) == len(run.points) else msgspec.structs.replace(run, points=points)
 
 
 def _slow(

@@ -47,7 +47,8 @@ request_timeout_s = 60
 [probe]
 max_tokens = {tokens}
 [decision]
-rounds = 1
+min_rounds = 1
+max_rounds = 1
 """
 
 

@@ -72,7 +72,7 @@ def test_a_larger_gap_takes_fewer_launches() -> None:
     ids=str,
 )
 def test_among_equals_none_is_called_better(fields: dict[str, Any]) -> None:
-    found = summary("equal", runs=300, **fields)
+    found = summary("equal", runs=200, **fields)
     assert found.false_decisive_rate <= FALSE_DECISIVE
     # None is wrong among equals; a decision is one for the incumbent, or for as good a one.
     assert found.wrong_rate == 0
@@ -86,14 +86,14 @@ def test_equals_are_settled_where_it_is_quiet() -> None:
 
 @pytest.mark.parametrize("fields", [{"drift": 0.05}, {"tails": "heavy"}, {"autocorrelation": 0.5}])
 def test_broken_assumptions_cost_little(fields: dict[str, Any]) -> None:
-    found = summary("gap", runs=300, **fields)
-    assert found.correct_rate >= 0.98
+    found = summary("gap", runs=200, **fields)
+    assert found.correct_rate >= 0.97
     assert found.wrong_rate <= 0.01
 
 
 @pytest.mark.parametrize("wild", [-0.3, 0.3])
 def test_a_wild_launch_doesnt_make_the_wrong_one_win(wild: float) -> None:
-    assert summary("gap", wild=wild).wrong_rate <= 0.005
+    assert summary("gap", runs=300, wild=wild).wrong_rate <= 0.005
 
 
 def test_not_even_where_it_costs_the_best_its_first_round() -> None:
