@@ -213,6 +213,8 @@ def _check_range(tunable: Tunable, low: float, high: float, *, key: str) -> None
         raise ConfigError(
             f"{key}: a step of {step} between whole numbers: write low = {float(low)} for others"
         )
+    if step < _NARROWEST * max(abs(low), abs(high)):
+        raise ConfigError(f"{key}: steps of {step} are too small to tell apart: take larger ones")
     steps = (high - low) / step
     if abs(steps - round(steps)) > _NARROWEST or round(steps) < 1:
         last = low + math.floor(steps + _NARROWEST) * step
@@ -220,12 +222,11 @@ def _check_range(tunable: Tunable, low: float, high: float, *, key: str) -> None
             f"{key}: steps of {step} from {low} don't reach {high}, the last one is "
             f"{text_of(last)}: change high or step"
         )
-    if step < _NARROWEST * max(abs(low), abs(high)):
-        raise ConfigError(f"{key}: steps of {step} are too small to tell apart: take larger ones")
 
 
 def _check_number(value: float, *, key: str) -> None:
-    if not math.isfinite(value) or abs(value) > _LARGEST:
+    # Whole numbers may be too large for isfinite(), but not for a comparison.
+    if abs(value) > _LARGEST or not math.isfinite(value):
         raise ConfigError(f"{key}: {value} isn't a number that can be searched")
 
 

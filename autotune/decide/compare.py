@@ -129,7 +129,7 @@ def compare(
         and name not in twins
     )
     bounds = {
-        name: difference_bounds(fit, leader, name, level=claim_level(run))
+        name: _bounds(fit, leader, name, scores=scores, level=claim_level(run))
         for name in scores
         if name != leader and name not in below_floor and name not in twins
     }
@@ -158,6 +158,18 @@ def compare(
         outcome=outcome,
         doubt=doubt or (wording.not_separated(bounds, rule) if outcome == "open" else None),
     )
+
+
+def _bounds(fit: BlockFit, leader: str, name: str, *, scores: Scores, level: float) -> Bounds:
+    """The leader's distance to a rival; none where one round is all that they share.
+
+    The others' rounds would lend it an interval. But one launch may have gone wrong, and no other
+    is there to show it.
+    """
+    bounds = difference_bounds(fit, leader, name, level=level)
+    if len(scores[leader].keys() & scores[name].keys()) < 2:
+        return Bounds(difference=bounds.difference, low=None, high=None)
+    return bounds
 
 
 def is_beaten(bound: Bounds) -> bool:

@@ -102,10 +102,13 @@ def next_search_round(loaded: LoadedRun) -> int | None:
     """Return the first search round that isn't complete, ``None`` where the search is over.
 
     A round is complete when its trials are drawn, and they and the anchor were launched; one
-    that has no setting left to try needs no launch.
+    that has no setting left to try needs no launch. It is over, too, where the anchor can't be
+    launched: there is nothing to compare with.
     """
     launched = {(launch.candidate, launch.round) for launch in loaded.launches}
     anchor = anchor_of(loaded.run)
+    if any(one.candidate == anchor and one.status != "ok" for one in loaded.launches):
+        return None
     for number in range(1, loaded.run.search_rounds + 1):
         trials = [trial for trial in loaded.trials if trial.round == number]
         names = [trial.candidate.name for trial in trials]
@@ -127,12 +130,18 @@ def finalists(
         return ()
     listed = {candidate.name: candidate for candidate in loaded.run.candidates}
     trials = {trial.number: trial for trial in loaded.trials}
+    raced = {one.candidate for one in loaded.launches if one.round > loaded.run.search_rounds}
     best: dict[str, TrialResult] = {}
-    for result in trial_results(loaded, verdicts):
+    results = trial_results(loaded, verdicts)
+    for result in results:
         if result.reason is None and result.ratio is not None:
             leading = best.get(result.parent)
             if leading is None or result.ratio > (leading.ratio or 0):
                 best[result.parent] = result
+    for trial in loaded.trials:
+        if trial.candidate.name in raced:
+            # Whatever the race says of it: a later verdict must not put another in its place.
+            best[trial.parent] = next(r for r in results if r.number == trial.number)
     found = [trials[best[parent].number] for parent in listed if parent in best]
     return tuple(
         trial

@@ -80,7 +80,7 @@ def ratio_estimate(
 
 
 def connected(scores: Scores) -> tuple[frozenset[str], ...]:
-    """Return the groups of candidates that shared rounds link, the largest first.
+    """Return the groups of candidates that shared rounds link, those with most rounds first.
 
     Between two groups nothing can be said: whatever they differ by may be their rounds.
     """
@@ -90,7 +90,7 @@ def connected(scores: Scores) -> tuple[frozenset[str], ...]:
         touched = [group for group in groups if group & here]
         groups = [group for group in groups if not group & here]
         groups.append(here.union(*touched))
-    groups.sort(key=lambda group: -sum(len(scores[name]) for name in group))
+    groups.sort(key=lambda group: (len(group) == 1, -sum(len(scores[name]) for name in group)))
     return tuple(frozenset(group) for group in groups)
 
 

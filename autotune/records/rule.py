@@ -31,6 +31,9 @@ LimitedFigure = Literal[
 # reaches 95% confidence.
 VALUES_NEEDED = {"p90": 29, "p95": 59, "p99": 299}
 
+# Smaller ones can't be told from a typing error, nor be reached by any number of launches.
+_SMALLEST = 1e-6
+
 
 class CorrectnessRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How wrong answers may be, frozen with the run; ``docs/correctness.md`` explains each.
@@ -122,8 +125,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             ValueError: a setting out of its range, or weights that don't fit the concurrencies.
         """
         for name, value in (("delta", self.delta), ("alpha", self.alpha)):
-            if not 0 < value < 0.5:
-                raise ValueError(f"{name}: {value} must lie between 0 and 0.5")
+            if not _SMALLEST <= value < 0.5:
+                raise ValueError(f"{name}: {value} must lie between {_SMALLEST:g} and 0.5")
         if self.max_rounds < self.min_rounds:
             raise ValueError(f"max_rounds: {self.max_rounds} is less than min_rounds")
         if not 0 <= self.floor <= 1:

@@ -17,6 +17,7 @@ class Pace:
         self._durations_s: list[float] = []
         self._began_at = 0.0
         self._resting: dict[str, str] = {}
+        self._told: set[tuple[str, int]] = set()
 
     def tell_resting(self, number: int, resting: Mapping[str, str]) -> None:
         """Tell who isn't launched in a round, where that is new."""
@@ -28,10 +29,15 @@ class Pace:
         self._resting = dict(resting)
 
     def skip(self, planned: PlannedLaunch) -> None:
-        self._number += 1
-        self._line(planned, "already measured")
+        """Tell of a launch that an earlier start made, once."""
+        place = (planned.candidate.name, planned.round)
+        if place not in self._told:
+            self._told.add(place)
+            self._number += 1
+            self._line(planned, "already measured")
 
     def begin(self, planned: PlannedLaunch) -> None:
+        self._told.add((planned.candidate.name, planned.round))
         self._number += 1
         self._began_at = time.monotonic()
         usual = ""

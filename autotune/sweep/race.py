@@ -58,13 +58,15 @@ def next_round(run: LoadedRun, verdicts: Mapping[str, CandidateVerdict]) -> Roun
 def over_budget(run: LoadedRun, budget: BudgetConfig) -> str | None:
     """Say which budget the next launch would exceed, ``None`` where it fits.
 
-    It is expected to take as long as the launches so far, on average.
+    It is expected to take as long as the launches so far, on average. What wasn't started, since
+    the engine can't run it here, costs nothing.
     """
-    made = len(run.launches)
+    started = [launch for launch in run.launches if launch.status != "unsupported"]
+    made = len(started)
     if budget.max_launches is not None and made >= budget.max_launches:
         return f"budget.max_launches: {made} launches are made"
     if budget.max_hours is not None and made:
-        spent_h = sum(duration_s(launch) for launch in run.launches) / 3600
+        spent_h = sum(duration_s(launch) for launch in started) / 3600
         if spent_h * (made + 1) / made > budget.max_hours:
             return (
                 f"budget.max_hours: {spent_h:.2f} of {budget.max_hours:g} hours are spent, and a "
@@ -100,7 +102,9 @@ def _round(run: LoadedRun, verdicts: Mapping[str, CandidateVerdict], number: int
     if not admissions:
         return Stop(reason="no candidate is left")
     comparison = compare_run(run, admissions)
-    if done >= rule.needed_rounds and comparison is not None:
+    # Over a limit so far, but not for good: more rounds may show that it was chance.
+    undecided = any(one.over_limit is not None for one in admissions.values())
+    if done >= rule.needed_rounds and comparison is not None and not undecided:
         if comparison.outcome != "open":
             return Stop(reason=f"{comparison.outcome} after {done} rounds", settled=True)
         if not comparison.bounds and len(comparison.contenders) == len(admissions):

@@ -93,7 +93,10 @@ class _Sweep:
         return plan_round(self._context.config, number, candidates)
 
     async def _make(self, launches: Sequence[PlannedLaunch]) -> bool:
-        """Make a round's launches that have no record yet; False where the budget ends them."""
+        """Make the first of a round's launches that has no record yet; False without a budget.
+
+        One at a time: what it shows may change who else is launched in its round.
+        """
         folder = self._context.folder
         for planned in launches:
             if folder.launch_file(planned.candidate.name, planned.round).is_file():
@@ -112,6 +115,7 @@ class _Sweep:
             )
             record = await launch.run()
             self._pace.end(None if record.status == "ok" else f"{record.status}: {record.reason}")
+            return True
         return True
 
 

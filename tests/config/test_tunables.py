@@ -66,6 +66,8 @@ def test_tunables_are_read_and_written_back() -> None:
         ("low = 1", "low = -inf", "size.low: -inf isn't a number that can be searched"),
         ("high = 4", "high = nan", "size.high: nan isn't a number that can be searched"),
         ("high = 4", "high = 9007199254740993", "isn't a number that can be searched"),
+        ("high = 4", f"high = 1{'0' * 400}", "isn't a number that can be searched"),
+        ("low = 1\nhigh = 4", "low = 0.0\nhigh = 1.0\nstep = 5e-324", "too small to tell apart"),
         ("low = 1\nhigh = 4", "low = 1.0\nhigh = 1.0000000001", "there is nothing to tell apart"),
         (FUSE, "choices = [true, 1]", "fuse.choices: true and 1 can't be told apart"),
         (FUSE, "choices = [1, 1.0]", "fuse.choices: 1 and 1.0 can't be told apart"),

@@ -308,6 +308,23 @@ def test_the_winner_of_a_search_is_judged_by_the_race() -> None:
     assert ratio is not None and ratio.ratio < 1
 
 
+def test_a_finalist_that_turns_out_wrong_stays_the_finalist() -> None:
+    """What the race finds out must stand beside its name, not go with it."""
+    loaded = searched(150.0, 90.0, 120.0, 110.0, race={"base": 100, "tuned-t0000": 150})
+    verdicts = passing(loaded, tuned_t0000="fail")
+    assert names_of(finalists(loaded, verdicts)) == ["tuned-t0000"]
+    judgement = judge_run(race_view(loaded, verdicts), verdicts)
+    rejected = {one.candidate: one.reason for one in judgement.standings if not one.admissible}
+    assert "wrong answers" in (rejected["tuned-t0000"] or "")
+
+
+def test_an_anchor_that_cannot_be_launched_ends_the_search() -> None:
+    loaded = without(searched(150.0, 90.0), "base", 1)
+    failed = launch("base", 1, status="oom")
+    loaded = msgspec.structs.replace(loaded, launches=(*loaded.launches, failed))
+    assert next_search_round(loaded) is None
+
+
 SPEEDS = st.lists(st.one_of(st.none(), st.floats(1, 1e6)), min_size=4, max_size=4)
 
 

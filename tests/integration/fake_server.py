@@ -44,7 +44,9 @@ class Server:
         self.backend: str = options.backend
         self.model: str = options.model if self.backend != "wrong_model" else "somebody-elses"
         self.silent: bool = getattr(options, "silent", False)
-        self.token_s: float = options.token_s or TOKEN_S.get(self.backend, USUAL_TOKEN_S)
+        self.token_s: float = getattr(options, "token_s", None) or TOKEN_S.get(
+            self.backend, USUAL_TOKEN_S
+        )
         self.answered = 0
 
     async def serve(self, port: int) -> None:

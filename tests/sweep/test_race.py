@@ -14,8 +14,8 @@ from autotune.config.schema import BudgetConfig
 from autotune.decide.rule import judge_run
 from autotune.decisions.schema import Verdict
 from autotune.records.folder import LoadedRun
-from autotune.records.rule import Rule
-from autotune.records.schema import LaunchStatus, PointStatus
+from autotune.records.rule import Limit, Rule
+from autotune.records.schema import Distribution, LaunchStatus, PointFigures, PointStatus
 from autotune.sweep.race import Round, Stop, next_round, over_budget
 from tests.decide.builders import launch, make_run, point, verdicts
 
@@ -350,3 +350,36 @@ def test_a_round_stays_the_same_while_it_is_made(seed: int) -> None:
         rounds.setdefault(found.number, set()).add(found.names)
     assert all(len(kinds) == 1 for kinds in rounds.values())
     assert sorted(rounds) == list(range(1, len(rounds) + 1))
+
+
+def test_one_shared_round_beats_nobody() -> None:
+    """c was measured once, and far behind: the others' rounds say nothing of that launch."""
+    scores = {"a": [0.2, 0.201, 0.2], "b": [0, 0, 0.001], "c": [-0.5, None, None]}
+    run = with_rounds(empty("a", "b", "c"), scores)
+    assert "c" in going(run).names
+    assert judge_run(run, verdicts(run)).outcome == "open"
+
+
+def test_a_limit_broken_once_does_not_end_the_race() -> None:
+    """b is over in its only valid round: the next ones may show that it was chance."""
+    limit = Limit(figure="ttft_mean_s", at_most=0.05)
+    run = empty("a", "b", rule=Rule(limits=(limit,)))
+    for number in (1, 2, 3):
+        for name, ttft_s in (("a", 0.01), ("b", 0.06)):
+            figures = PointFigures(output_tokens_per_s=100, ttft_s=Distribution(mean=ttft_s))
+            status = "ok" if name == "a" or number == 1 else "not_steady"
+            points = [point(name, number, c, status=status, figures=figures) for c in CONCURRENCIES]
+            run = msgspec.structs.replace(
+                run,
+                launches=(*run.launches, launch(name, number)),
+                points=(*run.points, *points),
+            )
+    assert going(run).names == ("a", "b")
+
+
+def test_what_was_never_started_costs_no_budget() -> None:
+    run = timed([10, 5, 15])
+    run = msgspec.structs.replace(
+        run, launches=(*run.launches, launch("b", 1, status="unsupported"))
+    )
+    assert over_budget(run, BudgetConfig(max_launches=4)) is None
