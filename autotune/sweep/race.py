@@ -151,7 +151,7 @@ def _slow(
 def _far_behind(
     run: LoadedRun, comparison: Comparison, admissions: Mapping[str, Admission], *, done: int
 ) -> dict[str, str]:
-    """Those behind by more than ``drop_behind`` in each of the first ``drop_after`` rounds.
+    """Those behind by more than ``drop_behind`` in each round so far, ``drop_after`` at least.
 
     Of one round alone nothing follows: a launch that goes wrong once would cost the best its place.
     The incumbent stays, since gains are shown against it.
