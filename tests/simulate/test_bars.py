@@ -104,10 +104,14 @@ def test_not_even_where_it_costs_the_best_its_first_round() -> None:
     assert far_ahead.correct_rate >= 0.95
 
 
-def test_one_round_alone_would_be_too_early_to_drop_anybody() -> None:
-    # What `drop_after` is for: after a single round, the best would be dropped for one bad launch.
+def test_a_drop_after_one_round_alone_claims_nothing_and_costs_more() -> None:
+    # One shared round beats nobody: whoever was dropped after it has to come back.
     asked = scenario(gap=0.2, wild=-0.3, wild_hits="best", rule=Rule(drop_after=1))
-    assert simulate(asked, runs=100, seed=11).wrong_rate > 0.1
+    found = simulate(asked, runs=100, seed=11)
+    assert found.wrong_rate == 0
+    later = simulate(scenario(gap=0.2, wild=-0.3, wild_hits="best"), runs=100, seed=11)
+    assert later.mean_launches < found.mean_launches
+    assert later.correct_rate >= found.correct_rate
 
 
 def test_a_failing_candidate_doesnt_change_the_winner() -> None:
