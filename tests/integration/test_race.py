@@ -79,9 +79,10 @@ def test_the_best_setting_of_a_search_is_raced(bench: Workbench) -> None:
     (finalist,) = [trial for trial in records.trials if trial.values["pace"] == 0.001]
     raced = {launch.candidate for launch in records.launches if launch.round > 2}
     assert raced == {"good", "good_b", finalist.candidate.name}
-    assert finalist.candidate.name in result.stdout
+    # Who wins is the clock's to say; that the finalist took part isn't.
     report = (run / "report.md").read_text()
-    assert "## Search" in report or "Search" in report
+    assert "Search" in report
+    assert finalist.candidate.name in report
     trials = autotune.load_run(run).trials
     assert list(trials["finalist"]) == [trial is finalist for trial in records.trials]
     decision = run / "decision.json"
