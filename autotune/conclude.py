@@ -5,33 +5,26 @@ the same of the same records.
 """
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from autotune.decide.entry import build_entry, merge_entry
-from autotune.decide.rule import judge_run
+from autotune.decide.entry import merge_entry
 from autotune.decide.schema import Judgement
-from autotune.decide.search import race_view
-from autotune.decide.verdicts import judge_answers
 from autotune.decide.wording import INCONCLUSIVE
 from autotune.decisions.check import check_decision
-from autotune.decisions.freshness import utc_day
 from autotune.decisions.schema import DecisionFile, DecisionKey, decode, encode
+from autotune.derive import Derivation, derive, entry_of
 from autotune.errors import EXIT_DONE, EXIT_OPEN, RunFolderError
 from autotune.probe.schema import CandidateVerdict
 from autotune.records.folder import (
     DECISION_FILE,
     ENVIRONMENT_FILE,
-    LoadedRun,
     RunFolder,
-    load_records,
     read_whole,
     write_atomically,
 )
-from autotune.report.tables import write_tables
 from autotune.report.write import write_report
 
 
@@ -72,24 +65,19 @@ def conclude(
         DecisionFileError: the decision file to merge into is broken; it's left as it is.
     """
     folder = RunFolder(path)
-    loaded = load_records(path)
-    verdicts = judge_answers(loaded)
-    race = race_view(loaded, verdicts)
-    judgement = judge_run(race, verdicts, accept_inconclusive=accept_inconclusive)
-    tables = write_tables(folder, loaded, judgement, verdicts)
+    derived = derive(path, accept_inconclusive=accept_inconclusive)
     accepted = tuple(
         blocker
-        for blocker in judgement.blockers
+        for blocker in derived.judgement.blockers
         if accept or (accept_inconclusive and blocker.startswith(INCONCLUSIVE))
     )
-    written = _write_decision(
-        folder, race, judgement, verdicts, tables=tables, accepted=accepted, into=into
-    )
-    reports = write_report(folder, loaded, judgement, verdicts, environment=_environment(path))
+    _write_tables(folder, derived)
+    written = _write_decision(folder, derived, accepted=accepted, into=into)
+    reports = _write_report(folder, derived)
     return Conclusion(
         run=str(path),
-        judgement=judgement,
-        verdicts=verdicts,
+        judgement=derived.judgement,
+        verdicts=derived.verdicts,
         reports=tuple(str(report) for report in reports),
         decision_files=tuple(str(file) for file in written),
         accepted=accepted if written else (),
@@ -103,42 +91,41 @@ def rewrite_reports(path: Path) -> tuple[str, ...]:
         RunFolderError: no run folder, a broken record, or a file that can't be written.
     """
     folder = RunFolder(path)
-    loaded = load_records(path)
-    verdicts = judge_answers(loaded)
-    judgement = judge_run(race_view(loaded, verdicts), verdicts)
-    tables = write_tables(folder, loaded, judgement, verdicts)
-    reports = write_report(folder, loaded, judgement, verdicts, environment=_environment(path))
-    return (*(str(path / name) for name in sorted(tables)), *(str(report) for report in reports))
+    derived = derive(path)
+    _write_tables(folder, derived)
+    reports = _write_report(folder, derived)
+    tables = (str(path / name) for name in sorted(derived.tables))
+    return (*tables, *(str(report) for report in reports))
+
+
+def _write_tables(folder: RunFolder, derived: Derivation) -> None:
+    for name, data in derived.tables.items():
+        write_atomically(folder.path / name, data)
+
+
+def _write_report(folder: RunFolder, derived: Derivation) -> list[Path]:
+    return write_report(
+        folder,
+        derived.loaded,
+        derived.judgement,
+        derived.verdicts,
+        environment=_environment(folder.path),
+    )
 
 
 def _write_decision(
-    folder: RunFolder,
-    loaded: LoadedRun,
-    judgement: Judgement,
-    verdicts: Mapping[str, CandidateVerdict],
-    *,
-    tables: Mapping[str, str],
-    accepted: tuple[str, ...],
-    into: Path | None,
+    folder: RunFolder, derived: Derivation, *, accepted: tuple[str, ...], into: Path | None
 ) -> list[Path]:
     own = folder.path / DECISION_FILE
-    if judgement.choice is None or set(judgement.blockers) - set(accepted):
+    entry = entry_of(derived, accepted=accepted)
+    if entry is None:
         # A decision that an earlier look wrote must not outlive its reasons.
         try:
             own.unlink(missing_ok=True)
         except OSError as error:
             raise RunFolderError(f"{own}: can't be removed: {error.strerror}") from None
         return []
-    entry = build_entry(
-        loaded,
-        judgement,
-        verdicts,
-        run_name=folder.path.name,
-        tables=tables,
-        measured_at=_measured_at(loaded),
-        accepted=accepted,
-    )
-    key = loaded.run.key
+    key = derived.loaded.run.key
     files = {own: merge_entry(None, key, entry)}
     if into is not None:
         shared = into / key.arch / key.model / f"{key.quantization}.json"
@@ -166,16 +153,6 @@ def _read_existing(path: Path, key: DecisionKey) -> DecisionFile | None:
     existing = decode(data, where=str(path))
     check_decision(existing, key, where=str(path))
     return existing
-
-
-def _measured_at(loaded: LoadedRun) -> str:
-    """The day of the last measurement; an imported table only has the day of its import."""
-    ends = [launch.ended_at for launch in loaded.launches if launch.ended_at is not None]
-    latest = max(ends, default=loaded.run.created_at)
-    day = utc_day(latest)
-    if day is None:
-        raise RunFolderError(f"{latest[:80]!r} is no time: a launch or the run was edited by hand")
-    return day.isoformat()
 
 
 def _environment(path: Path) -> dict[str, Any] | None:

@@ -5,10 +5,14 @@ from typing import Annotated
 import typer
 
 import autotune
+from autotune.cli.check import check
 from autotune.cli.decide import decide
+from autotune.cli.diff import diff
 from autotune.cli.import_ import import_table
+from autotune.cli.list_ import list_items
 from autotune.cli.report import report
 from autotune.cli.resolve import resolve
+from autotune.cli.show import show
 from autotune.cli.simulate import simulate
 from autotune.cli.sweep import sweep
 
@@ -51,4 +55,8 @@ app.command()(decide)
 app.command()(resolve)
 app.command("import")(import_table)
 app.command()(report)
+app.command()(diff)
+app.command("list")(list_items)
+app.command()(show)
 app.command()(simulate)
+app.command()(check)

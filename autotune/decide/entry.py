@@ -65,8 +65,8 @@ def build_entry(
             run=run_name,
             measured_at=measured_at,
             tables=dict(tables),
-            rows=_rows(run),
-            rejected=_rejected(judgement),
+            rows=evidence_rows(run),
+            rejected=rejected_candidates(judgement),
             accepted=tuple(accepted),
             source=run.run.source,
         ),
@@ -88,13 +88,14 @@ def merge_entry(existing: DecisionFile | None, key: DecisionKey, entry: Entry) -
     kept = [
         old
         for old in (existing.entries if existing else ())
-        if _identity(old.scope) != _identity(entry.scope)
+        if scope_identity(old.scope) != scope_identity(entry.scope)
     ]
-    entries = sorted([*kept, entry], key=lambda one: _identity(one.scope))
+    entries = sorted([*kept, entry], key=lambda one: scope_identity(one.scope))
     return DecisionFile(schema_version=SCHEMA_VERSION, key=key, entries=tuple(entries))
 
 
-def _identity(scope: Scope) -> bytes:
+def scope_identity(scope: Scope) -> bytes:
+    """Return what two scopes share whose entries replace one another (`merge_entry`)."""
     known = release(scope.engine_version or "")
     plain = msgspec.structs.replace(
         scope,
@@ -127,7 +128,8 @@ def _choice(run: LoadedRun, judgement: Judgement, verdict: CandidateVerdict, nam
     )
 
 
-def _rejected(judgement: Judgement) -> tuple[RejectedCandidate, ...]:
+def rejected_candidates(judgement: Judgement) -> tuple[RejectedCandidate, ...]:
+    """Return who couldn't win, and why."""
     return tuple(_rejection(one) for one in judgement.standings if not one.admissible)
 
 
@@ -140,7 +142,8 @@ def _rejection(standing: Standing) -> RejectedCandidate:
     )
 
 
-def _rows(run: LoadedRun) -> tuple[EvidenceRow, ...]:
+def evidence_rows(run: LoadedRun) -> tuple[EvidenceRow, ...]:
+    """Return one row for each candidate and concurrency with a valid point, in the run's order."""
     rows = []
     for candidate in run.run.candidates:
         for concurrency in sorted(run.run.concurrencies):

@@ -18,7 +18,7 @@ _NO_A2A = "none"
 _VENDORS = ("nvidia ", "amd ")
 # Which devices, how many threads, how ranks talk: these move figures, not a backend's answers.
 _PROCESSOR_VARIABLES = ("GOMP_", "KMP_", "MKL_", "OMP_", "OPENBLAS_")
-_PLATFORM_VARIABLES = (
+PLATFORM_VARIABLES = (
     *_PROCESSOR_VARIABLES,
     "CUDA_",
     "HIP_",
@@ -144,7 +144,7 @@ def _environment(entry: Entry, request: ResolveRequest) -> Iterator[Finding]:
 
     A variable can make a backend's answers wrong (weights shuffled for another backend), so a
     known difference is hard, also where the decision records none. Soft are only those of the
-    platform under the engine (`_PLATFORM_VARIABLES`), unless the winner itself was given them.
+    platform under the engine (`PLATFORM_VARIABLES`), unless the winner itself was given them.
     """
     chosen = entry.choice
     measured = {**entry.scope.kernel_environment, **chosen.environment}
@@ -155,7 +155,7 @@ def _environment(entry: Entry, request: ResolveRequest) -> Iterator[Finding]:
         if asked is None:
             yield Finding("assumed", f"{name}={measured[name]}")
         elif asked.get(name) != measured.get(name):
-            platform = name.startswith(_PLATFORM_VARIABLES) and name not in chosen.environment
+            platform = name.startswith(PLATFORM_VARIABLES) and name not in chosen.environment
             yield Finding(
                 "soft" if platform else "hard",
                 f"{_set_to(name, asked)}, measured with {_set_to(name, measured)}",

@@ -1,0 +1,96 @@
+"""What changed between two decisions or runs. Reading them is `autotune.review.diff_sides`."""
+
+from collections.abc import Iterable, Iterator
+
+from autotune.review.diff_entries import compare_entries, matched
+from autotune.review.diff_figures import rounds_of
+from autotune.review.diff_leaves import changes
+from autotune.review.diff_runs import compare_runs
+from autotune.review.diff_schema import Difference, EntryChange, RunChange
+from autotune.review.diff_sides import Side, SideEntry
+from autotune.review.diff_summary import summarise
+
+
+def compare_sides(old: Side, new: Side) -> Difference:
+    """Return what changed from ``old`` to ``new``. Pure.
+
+    A run is held against a decision file by its own entry alone: the file's entries for other
+    scopes are counted (``not_compared``), and neither added nor removed by it.
+    """
+    entries, scopes, left = _entries(old, new)
+    run = _runs(old, new)
+    key_changes = changes(old.key, new.key) if old.key and new.key else ()
+    caveats = tuple(_caveats(run))
+    plain = Difference(
+        summary="",
+        old=old.name,
+        new=new.name,
+        key=new.key or old.key,
+        scopes=scopes,
+        key_changes=key_changes,
+        entries=entries,
+        run=run,
+        caveats=caveats if _compared(entries) else (),
+        not_compared=left,
+    )
+    return summarise(plain)
+
+
+def _entries(old: Side, new: Side) -> tuple[tuple[EntryChange, ...], int, int]:
+    """What differs in the entries, how many scopes were compared, and how many left out."""
+    rounds = [None if side.run is None else rounds_of(side.run.derived.race) for side in (old, new)]
+    pairs = list(_pairs(old, new))
+    left = (
+        len(old.entries)
+        + len(new.entries)
+        - sum((a is not None) + (b is not None) for a, b in pairs)
+    )
+    found = [
+        compare_entries(
+            before,
+            after,
+            beside=[
+                entry.scope
+                for entry in (*old.entries, *new.entries)
+                if entry is not before and entry is not after
+            ],
+            old_rounds=rounds[0],
+            new_rounds=rounds[1],
+        )
+        for before, after in pairs
+    ]
+    return tuple(change for change in found if not change.empty), len(pairs), left
+
+
+def _pairs(old: Side, new: Side) -> Iterator[tuple[SideEntry | None, SideEntry | None]]:
+    kinds = {old.name.kind, new.name.kind}
+    for before, after in matched(old.entries, new.entries):
+        alone = before is None or after is None
+        owner = old if after is None else new
+        if kinds == {"run", "decision"} and alone and owner.name.kind == "decision":
+            continue
+        yield before, after
+
+
+def _compared(entries: Iterable[EntryChange]) -> bool:
+    return any(figure.change is not None for entry in entries for figure in entry.figures)
+
+
+def _runs(old: Side, new: Side) -> RunChange | None:
+    if old.run is None or new.run is None:
+        return None
+    return compare_runs(
+        old.run, new.run, old_environment=old.environment, new_environment=new.environment
+    )
+
+
+def _caveats(run: RunChange | None) -> Iterator[str]:
+    """Why the two sides' figures may not be each other's measure."""
+    if run is None:
+        return
+    if run.workload:
+        named = ", ".join(change.what for change in run.workload)
+        yield f"the workloads differ ({named}): the figures aren't those of the same requests"
+    hard = [change.what for change in run.environment if change.weight == "hard"]
+    if hard:
+        yield f"the machines differ ({', '.join(hard)}): other kernels may have run"
