@@ -35,5 +35,5 @@ def _tell(conclusion: Conclusion) -> None:
         if judgement.choice is not None:
             tell(f"  to write it all the same: autotune decide {conclusion.run} --accept")
     for path in conclusion.reports:
-        if path.endswith(".md"):
+        if path.endswith((".md", ".html")):
             tell(f"report:   {path}")

@@ -112,7 +112,7 @@ def walks(answers: Sequence[Given], trusted: Trusted) -> list[Walk]:
     """
     own = {id(one.answer) for one in trusted.answers.values()}
     told = [
-        (one, *_compared(one.answer, text, trusted))
+        (one, *compared(one.answer, text, trusted))
         for one in answers
         if one.answer.outcome == "ok"
         and one.answer.prompt in trusted.texts
@@ -133,12 +133,13 @@ def unfinished_share(answers: Sequence[Given], trusted: Trusted) -> float:
     return lost / len(good) if good else 0.0
 
 
-def _compared(answer: ProbeAnswer, text: str, trusted: Trusted) -> tuple[str, str]:
-    """The text that is compared, and the reference's.
+def compared(answer: ProbeAnswer, text: str, trusted: Trusted) -> tuple[str, str]:
+    """Return the text of an answer that is compared, and the reference's.
 
-    Where the answers differ that came of thinking, the thoughts are compared too: those who think
-    otherwise from some token on answer in other words from the first one on. The load doesn't stop
-    at a text's natural end, at which the reference stopped.
+    ``text`` is what it `said`, to a prompt of ``trusted.texts``. Where the answers differ that
+    came of thinking, the thoughts are compared too: those who think otherwise from some token on
+    answer in other words from the first one on. The load doesn't stop at a text's natural end, at
+    which the reference stopped.
     """
     reference, expected = trusted.answers[answer.prompt].answer, trusted.texts[answer.prompt]
     whole, own_whole = (one.reasoning + one.text for one in (answer, reference))

@@ -54,7 +54,56 @@ class Code:
     lines: tuple[str, ...]
 
 
-Block = Table | Paragraph | Bullets | Picture | Code
+@dataclass(frozen=True)
+class Told:
+    """One text that a server gave, marked where it isn't the text that it's held against.
+
+    ``before`` and ``after`` are in both, ``different`` is in this one only; ``instead`` is what
+    the other one has there, where a reader couldn't see that elsewhere. ``where`` says how often
+    and how it was asked for, ``note`` what of it isn't shown.
+    """
+
+    before: str
+    different: str = ""
+    after: str = ""
+    instead: str = ""
+    where: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """One server's answers to one prompt: a sentence on all of them, and those that stand out."""
+
+    who: str
+    summary: str
+    told: tuple[Told, ...] = ()
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One prompt with what it was answered; ``trusted`` is what the others are held against.
+
+    ``differs`` says that something stands out: an answer that isn't the trusted one, or none.
+    """
+
+    name: str
+    kind: str
+    text: str
+    summary: str
+    answers: tuple[Answers, ...]
+    trusted: Answers | None = None
+    differs: bool = False
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Prompts with everybody's answers next to one another; too long for some formats."""
+
+    asked: tuple[Asked, ...]
+
+
+Block = Table | Paragraph | Bullets | Picture | Code | SideBySide
 
 
 @dataclass(frozen=True)

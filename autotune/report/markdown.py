@@ -6,7 +6,17 @@ becoming a table border, a tag, a mention or an image.
 
 import re
 
-from autotune.report.content import Block, Bullets, Code, Paragraph, Picture, Report, Section, Table
+from autotune.report.content import (
+    Block,
+    Bullets,
+    Code,
+    Paragraph,
+    Picture,
+    Report,
+    Section,
+    SideBySide,
+    Table,
+)
 from autotune.report.text import one_line
 
 LONGEST_COMMAND = 4000
@@ -57,6 +67,8 @@ def _block(block: Block) -> str:
             return f"![{escape(block.description)}]({block.file})"
         case Code():
             return _fenced(block)
+        case SideBySide():
+            return "The texts themselves stand side by side in the HTML report."
 
 
 def _table(table: Table) -> str:

@@ -27,8 +27,6 @@ from autotune.records.folder import (
     LoadedRun,
     RunFolder,
     load_records,
-    sha256_of,
-    write_atomically,
 )
 from autotune.records.schema import (
     Candidate,
@@ -117,19 +115,13 @@ def load_run(path: str | os.PathLike[str]) -> RunTables:
     )
 
 
-def write_tables(
-    folder: RunFolder,
-    run: LoadedRun,
-    judgement: Judgement,
-    verdicts: Mapping[str, CandidateVerdict],
-) -> dict[str, str]:
-    """Write the run's tables as CSV files; return their SHA-256 by file name.
+def render_tables(
+    run: LoadedRun, judgement: Judgement, verdicts: Mapping[str, CandidateVerdict]
+) -> dict[str, bytes]:
+    """Return the run's tables as CSV by file name.
 
     The same records and judgement give the same bytes. Floats are written with as many digits
     as it takes to read back the same float.
-
-    Raises:
-        RunFolderError: the folder can't be written.
     """
     tables = {
         POINTS_TABLE: points_table(run),
@@ -139,10 +131,10 @@ def write_tables(
     }
     if run.run.search_rounds:
         tables[TRIALS_TABLE] = trials_table(run, verdicts)
-    for name, table in tables.items():
-        text = table.to_csv(index=False, lineterminator="\n")
-        write_atomically(folder.path / name, text.encode())
-    return {name: sha256_of(folder.path / name) for name in tables}
+    return {
+        name: table.to_csv(index=False, lineterminator="\n").encode()
+        for name, table in tables.items()
+    }
 
 
 def points_table(run: LoadedRun) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Write a run's report: ``report.md`` and the plots, into the run folder."""
+"""Write a run's report: ``report.md``, ``report.html`` and the plots, into the run folder."""
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -11,10 +11,13 @@ from autotune.records.folder import LoadedRun, RunFolder, write_atomically
 from autotune.report import correctness, evidence, results, search
 from autotune.report.content import Report
 from autotune.report.figures import STEMS, draw_figures
+from autotune.report.html import render_html
 from autotune.report.markdown import render
+from autotune.report.probe_texts import probe_texts_section
 from autotune.report.subject import Subject
 
 REPORT_FILE = "report.md"
+REPORT_HTML = "report.html"
 
 
 def write_report(
@@ -25,7 +28,7 @@ def write_report(
     *,
     environment: Mapping[str, Any] | None,
 ) -> list[Path]:
-    """Write ``report.md`` and the plots (SVG and PNG); return the files, the report first.
+    """Write ``report.md``, ``report.html`` and the plots (SVG, PNG); return the files, these first.
 
     Each file is written whole. A plot left by an earlier report of a quantity that this one
     doesn't have is removed, so that no stale picture lies beside the text.
@@ -49,7 +52,8 @@ def write_report(
         write_atomically(folder.path / name, data)
     _remove_stale(folder.path, keep=plots)
     write_atomically(folder.path / REPORT_FILE, render(report).encode())
-    return [folder.path / name for name in (REPORT_FILE, *plots)]
+    write_atomically(folder.path / REPORT_HTML, render_html(report, plots).encode())
+    return [folder.path / name for name in (REPORT_FILE, REPORT_HTML, *plots)]
 
 
 def build_report(
@@ -69,6 +73,7 @@ def build_report(
             results.candidates_section(subject),
             search.search_section(subject),
             correctness.correctness_section(subject),
+            probe_texts_section(subject),
             evidence.invalid_section(subject),
             evidence.warnings_section(subject),
             evidence.reproduce_section(subject, folder_name=folder_name),

@@ -1,6 +1,6 @@
 """The section on correctness: reasons, the worst answer beside the reference's, honest odds."""
 
-from pathlib import Path
+import io
 
 import msgspec
 import pandas as pd
@@ -8,7 +8,7 @@ import pytest
 
 from autotune.probe.schema import CandidateVerdict, Example, Finding, MissOdds
 from autotune.probe.verdict import judge_probes
-from autotune.records.folder import LoadedRun, RunFolder
+from autotune.records.folder import LoadedRun
 from autotune.records.schema import (
     Continuation,
     ProbeAnswer,
@@ -181,12 +181,11 @@ def test_without_a_reference_nothing_was_compared() -> None:
     assert "| reference | grouped_mm |" in shown
 
 
-def test_the_table_holds_each_findings_figures_exactly(tmp_path: Path) -> None:
+def test_the_table_holds_each_findings_figures_exactly() -> None:
     run = make_run(rounds=1)
     verdicts = make_verdicts(run) | {"grouped_mm": FAILED}
-    hashes = tables.write_tables(RunFolder(tmp_path), run, make_judgement(run), verdicts)
-    assert "correctness.csv" in hashes
-    table = pd.read_csv(tmp_path / "correctness.csv")
+    made = tables.render_tables(run, make_judgement(run), verdicts)
+    table = pd.read_csv(io.BytesIO(made["correctness.csv"]))
     own = table[table["candidate"] == "grouped_mm"].set_index("kind")
     assert own.loc["agreement", "rate_high"] == 0.1 + 0.2
     assert pd.isna(own.loc["agreement", "garbled"])

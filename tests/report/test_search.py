@@ -1,5 +1,6 @@
 """The report's section on a search, and the table of trials beside it."""
 
+import io
 import json
 import re
 import shlex
@@ -17,7 +18,7 @@ from autotune.records.folder import LoadedRun, RunFolder, load_records
 from autotune.records.rule import Rule
 from autotune.report.markdown import render
 from autotune.report.subject import Subject
-from autotune.report.tables import TRIALS_COLUMNS, trials_table, write_tables
+from autotune.report.tables import TRIALS_COLUMNS, render_tables, trials_table
 from autotune.report.write import build_report, write_report
 from autotune.search.importance import importances
 from autotune.search.study import open_study
@@ -139,20 +140,18 @@ def test_a_candidate_none_of_whose_settings_counts_is_told(run: RunFolder) -> No
     assert "wrong answers: garbled" in text
 
 
-def test_a_run_without_a_search_has_no_such_section(tmp_path: Path) -> None:
+def test_a_run_without_a_search_has_no_such_section() -> None:
     plain = make_run()
     assert "## Search" not in report_of(plain)
-    write_tables(RunFolder(tmp_path), plain, make_judgement(plain), make_verdicts(plain))
-    assert not (tmp_path / "trials.csv").exists()
+    assert "trials.csv" not in render_tables(plain, make_judgement(plain), make_verdicts(plain))
 
 
 def test_trials_are_written_and_derived_again(run: RunFolder) -> None:
     loaded = load_records(run.path)
     verdicts = judge_answers(loaded)
     judgement = judge_run(race_view(loaded, verdicts), verdicts)
-    digests = write_tables(run, loaded, judgement, verdicts)
-    assert "trials.csv" in digests
-    written = pd.read_csv(run.path / "trials.csv")
+    made = render_tables(loaded, judgement, verdicts)
+    written = pd.read_csv(io.BytesIO(made["trials.csv"]))
     again = autotune.load_run(run.path)
     assert list(written.columns) == list(TRIALS_COLUMNS)
     pd.testing.assert_frame_equal(again.trials, trials_table(loaded, verdicts))

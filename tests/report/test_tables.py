@@ -11,7 +11,7 @@ import pytest
 
 from autotune.decide.schema import Judgement
 from autotune.errors import RunFolderError
-from autotune.records.folder import LoadedRun, RunFolder, sha256_of
+from autotune.records.folder import LoadedRun, RunFolder
 from autotune.records.schema import MeasurementWarning, PointFigures, RequestRecord, Workload
 from autotune.report import tables
 from tests.records.builders import (
@@ -35,8 +35,11 @@ def documented(name: str) -> dict[str, str]:
 
 
 def written(run: LoadedRun, judgement: Judgement, folder: Path) -> dict[str, bytes]:
-    tables.write_tables(RunFolder(folder), run, judgement, make_verdicts(run))
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    made = tables.render_tables(run, judgement, make_verdicts(run))
+    folder.mkdir(exist_ok=True)
+    for name, data in made.items():
+        (folder / name).write_bytes(data)
+    return made
 
 
 @pytest.mark.parametrize(
@@ -168,14 +171,6 @@ def test_same_records_give_the_same_bytes_in_any_order(tmp_path: Path) -> None:
     judgement = make_judgement(run)
     shuffled = msgspec.structs.replace(run, points=run.points[::-1], launches=run.launches[::-1])
     assert written(run, judgement, tmp_path / "a") == written(shuffled, judgement, tmp_path / "b")
-
-
-def test_write_tables_returns_the_hashes_of_what_it_wrote(tmp_path: Path) -> None:
-    run = make_run()
-    folder, judgement = RunFolder(tmp_path), make_judgement(run)
-    hashes = tables.write_tables(folder, run, judgement, make_verdicts(run))
-    assert sorted(hashes) == sorted(path.name for path in tmp_path.iterdir())
-    assert hashes == {name: sha256_of(tmp_path / name) for name in hashes}
 
 
 def test_hostile_text_stays_in_its_cell(tmp_path: Path) -> None:
