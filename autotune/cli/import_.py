@@ -1,9 +1,9 @@
-"""``autotune import``: a published table becomes a run folder, and is judged as one."""
+"""``autotune import``: result files that people have become a run folder, judged as a sweep's."""
 
 import datetime
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -26,16 +26,31 @@ if TYPE_CHECKING:
 
 
 def import_table(
-    file: Annotated[Path, typer.Argument(help="A table in tidy form, see docs/importing.md.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="Result files or folders of one comparison: what bench_serving, vllm bench and "
+            "other tools write, or a tidy table; see docs/importing.md.",
+        ),
+    ],
     model: Annotated[str, typer.Option(help="The architecture's name, e.g. MiniMaxM2ForCausalLM.")],
     geometry: Annotated[
         str, typer.Option(help="H,I,E,K: hidden size, expert width, experts, top-k.")
     ],
-    quantization: Annotated[
-        str | None, typer.Option(help="The engine's word for it; the table's if not given.")
+    from_: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="FORMAT",
+            help="The format of all files. Default: told by their content.",
+        ),
     ] = None,
-    arch: Annotated[str | None, typer.Option(help="sm100, sm90, ...; else the table's.")] = None,
-    engine: Annotated[str | None, typer.Option(help="sglang, vllm, ...; else the table's.")] = None,
+    quantization: Annotated[
+        str | None, typer.Option(help="The engine's word for it; the files' if not given.")
+    ] = None,
+    arch: Annotated[str | None, typer.Option(help="sm100, sm90, ...; else the files'.")] = None,
+    engine: Annotated[str | None, typer.Option(help="sglang, vllm, ...; else the files'.")] = None,
     engine_version: EngineVersion = None,
     tp: TensorParallel = None,
     ep: ExpertParallel = None,
@@ -56,36 +71,58 @@ def import_table(
     also_arch_reason: Annotated[
         str | None, typer.Option(help="Who said that it holds there, and why.")
     ] = None,
-    concurrency: Annotated[
-        int | None, typer.Option(help="The concurrency of all rows that say none.", min=1)
+    backend: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[FILE=]NAME",
+            help="The engine's name of the backend that was measured: of FILE, or of all files "
+            "that don't say theirs; may be given again.",
+        ),
     ] = None,
     rename: Annotated[
         list[str] | None,
         typer.Option(
             metavar="OLD=NEW",
-            help="The engine's name of a backend that the table calls OLD; may be given again.",
+            help="The engine's name of a backend that the files call OLD; may be given again.",
         ),
+    ] = None,
+    concurrency: Annotated[
+        int | None,
+        typer.Option(help="The requests in flight of all points that say none.", min=1),
+    ] = None,
+    repeats: Annotated[
+        Literal["launches", "same-server"] | None,
+        typer.Option(
+            help="What points are that were measured several times: fresh server starts, each a "
+            "sample, or repetitions on one server, which are averaged into one."
+        ),
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option(help="Where the files were published, e.g. a pull request's URL.")
     ] = None,
     run: Annotated[
         Path | None, typer.Option(help="The run folder to make. Default: results/<name>.")
     ] = None,
     name: Annotated[
-        str | None, typer.Option(help="The run's name. Default: the file's, without .csv.")
+        str | None,
+        typer.Option(help="The run's name. Default: the file's, without what follows the dot."),
     ] = None,
     accept: Accept = False,
     into: Into = None,
     json: Json = False,
 ) -> None:
-    """Make a run folder from a published table, and judge it like a sweep's.
+    """Make a run folder from result files that you have, and judge it like a sweep's.
 
-    Nothing is guessed: what the table doesn't say is given here or stays unknown. Exits with 0 if
-    a decision was written, with 3 if it stays open.
+    Nothing is guessed: what the files don't say is given here or stays unknown, and what they
+    contradict each other in is refused. All of it is imported, or nothing. Exits with 0 if a
+    decision was written, with 3 if it stays open.
     """
     from autotune.cli.conclusion import finish
     from autotune.conclude import conclude
     from autotune.decisions.schema import Geometry
-    from autotune.importers import ImportOptions, import_tidy, write_import
+    from autotune.importers import ImportOptions, import_files, write_import
 
+    default_backend, file_backends = _backends(backend or ())
     options = ImportOptions(
         model=model,
         geometry=Geometry.parse(geometry),
@@ -104,13 +141,17 @@ def import_table(
         also_arch=tuple(also_arch or ()),
         also_arch_reason=also_arch_reason,
         concurrency=concurrency,
-        rename=_renames(rename or ()),
+        rename=_pairs("--rename", rename or (), example="'triton(default)=triton'"),
         name=name,
+        backend=default_backend,
+        file_backends=file_backends,
+        repeats=repeats,
+        source=source,
     )
     created_at = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    imported = import_tidy(file, options, created_at=created_at)
+    imported = import_files(files, options, created_at=created_at, format_name=from_)
     folder = run if run is not None else Path("results") / imported.run.run.name
-    written = write_import(imported, source=file, folder=folder)
+    written = write_import(imported, folder=folder)
     _tell_import(imported, folder=folder, written=written)
     conclusion = conclude(folder, accept=accept, into=into)
     finish(conclusion, json=json)
@@ -123,16 +164,35 @@ def _tell_import(imported: "Imported", *, folder: Path, written: bool) -> None:
     )
     for reason in imported.skipped:
         progress(f"  not imported: {reason}")
+    for note in imported.notes:
+        progress(f"  note: {note}")
 
 
-def _renames(pairs: Sequence[str]) -> dict[str, str]:
-    """Read ``OLD=NEW`` pairs; OLD may hold ``=``, a name can't."""
-    names: dict[str, str] = {}
-    for pair in pairs:
+def _backends(given: Sequence[str]) -> tuple[str | None, dict[str, str]]:
+    """Read ``NAME`` and ``FILE=NAME``; a name holds no ``=``."""
+    names = [text for text in given if "=" not in text]
+    if len(names) > 1:
+        raise UsageError(
+            f"--backend {names[1]!a}: {names[0]!a} is given for all files already: write "
+            "FILE=NAME for a backend of one file"
+        )
+    pairs = [text for text in given if "=" in text]
+    return (names[0] if names else None), _pairs(
+        "--backend", pairs, example="results.jsonl=triton", form="FILE=NAME"
+    )
+
+
+def _pairs(
+    flag: str, given: Sequence[str], *, example: str, form: str = "OLD=NEW"
+) -> dict[str, str]:
+    """Read pairs such as ``OLD=NEW``; OLD may hold ``=``, a name can't."""
+    pairs: dict[str, str] = {}
+    for pair in given:
         old, equals, new = pair.rpartition("=")
         if not (old and equals and new):
-            raise UsageError(f"--rename {pair!a}: write OLD=NEW, e.g. 'triton(default)=triton'")
-        if old in names:
-            raise UsageError(f"--rename {pair!a}: {old!a} is renamed already")
-        names[old] = new
-    return names
+            raise UsageError(f"{flag} {pair!a}: write {form}, e.g. {example}")
+        if old in pairs:
+            what = "renamed" if flag == "--rename" else "named"
+            raise UsageError(f"{flag} {pair!a}: {old!a} is {what} already")
+        pairs[old] = new
+    return pairs

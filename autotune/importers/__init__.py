@@ -4,8 +4,18 @@ An importer says what the file says. What the file doesn't say is given by the c
 nothing is guessed. ``docs/importing.md`` has the mapping of fields with their units.
 """
 
-from autotune.importers.schema import Imported, ImportOptions
+from autotune.importers.assemble import assemble
+from autotune.importers.load import import_files
+from autotune.importers.schema import Imported, ImportOptions, SourceFile
 from autotune.importers.tidy_csv import import_tidy
 from autotune.importers.write import write_import
 
-__all__ = ["ImportOptions", "Imported", "import_tidy", "write_import"]
+__all__ = [
+    "ImportOptions",
+    "Imported",
+    "SourceFile",
+    "assemble",
+    "import_files",
+    "import_tidy",
+    "write_import",
+]

@@ -1,7 +1,8 @@
-"""What a tidy table as a whole was measured on: key, scope and workload, from cells and options."""
+"""What was measured as a whole: key, scope and workload, from what files say and from options."""
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -42,13 +43,42 @@ def read_context(table: Table, rows: Sequence[Row], *, options: ImportOptions) -
         UsageError: an arch of ``also_arch`` can't borrow from the table's.
     """
     _check_shared(table, rows)
-    reader = _Reader(table=table, row=rows[0])
+    first = rows[0]
+    return context_of(
+        # A table's other columns are left out, whatever they are called.
+        {column: first.cells[column] for column in COLUMNS},
+        where=table.where,
+        error=lambda problem: table.error(first.line, problem),
+        options=options,
+    )
+
+
+def context_of(
+    cells: Mapping[str, str],
+    *,
+    where: str,
+    error: Callable[[str], InputError],
+    options: ImportOptions,
+) -> Context:
+    """Make the context of what a file says, by the keys of `autotune.importers.reading.FACTS`.
+
+    Args:
+        cells: what it says; a key that isn't there, and an empty text, say nothing.
+        where: its name for messages.
+        error: makes the error about one of ``cells``.
+        options: what the user says.
+
+    Raises:
+        InputError: as `read_context`.
+        UsageError: as `read_context`.
+    """
+    reader = _Reader(cells=cells, error=error)
     engine = reader.name("engine", options.engine, flag="--engine")
     quantization = reader.name("quant", options.quantization, flag="--quantization")
     arch = reader.name("arch", options.arch, flag="--arch")
     if reader.missing:
         raise InputError(
-            f"{table.where}: doesn't say {_listed(list(reader.missing))}: give "
+            f"{where}: doesn't say {_listed(list(reader.missing))}: give "
             f"{_listed(list(reader.missing.values()))}"
         )
     options.check_also_arch(arch)
@@ -56,11 +86,13 @@ def read_context(table: Table, rows: Sequence[Row], *, options: ImportOptions) -
     scope = Scope(
         engine=engine,
         geometry=options.geometry,
-        engine_version=options.engine_version,
+        engine_version=reader.text("engine_version", options.engine_version),
         tp=reader.count("tp", options.tp, flag="--tp"),
         ep=reader.count("ep", options.ep, flag="--ep"),
-        dp=options.dp,
-        a2a_backend=options.a2a_backend,
+        dp=reader.count("dp", options.dp, flag="--dp"),
+        attention_dp=reader.count("attention_dp", None, flag="the right number in the file"),
+        a2a_backend=reader.text("a2a", options.a2a_backend),
+        engine_settings=json.loads(cells.get("engine_settings") or "{}"),
         device_name=device_name,
         device_count=device_count,
         also_arch=tuple(dict.fromkeys(options.also_arch)),
@@ -71,7 +103,7 @@ def read_context(table: Table, rows: Sequence[Row], *, options: ImportOptions) -
         key=DecisionKey(options.model, quantization, arch),
         scope=scope,
         workload=workload,
-        source=reader.said("source"),
+        source=reader.text("source", options.source),
         notes=tuple(reader.notes),
     )
 
@@ -97,16 +129,20 @@ def _check_shared(table: Table, rows: Sequence[Row]) -> None:
 
 @dataclass(kw_only=True)
 class _Reader:
-    """Reads one row's cells, collecting what is missing and what isn't taken as it stands."""
+    """Reads one file's cells, collecting what is missing and what isn't taken as it stands."""
 
-    table: Table
-    row: Row
+    cells: Mapping[str, str]
+    error: Callable[[str], InputError]
     missing: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def said(self, column: str) -> str | None:
-        cell = self.row.cells[column]
+        cell = self.cells.get(column, "")
         return None if _UNSAID.fullmatch(cell) else cell
+
+    def text(self, column: str, given: str | None) -> str | None:
+        cell = self.said(column)
+        return self._given(column, given, cell) if given is not None else cell
 
     def name(self, column: str, given: str | None, *, flag: str) -> str:
         cell = self.said(column)
@@ -118,9 +154,7 @@ class _Reader:
         try:
             return check_name(column, cell)
         except UsageError:
-            raise self.table.error(
-                self.row.line, f"{column} {quoted(cell)} isn't one name: give {flag}"
-            ) from None
+            raise self.error(f"{column} {quoted(cell)} isn't one name: give {flag}") from None
 
     def count(self, column: str, given: int | None, *, flag: str) -> int | None:
         cell = self.said(column)
@@ -128,9 +162,7 @@ class _Reader:
         if given is not None:
             return self._given(column, given, number if number is not None else cell)
         if cell is not None and number is None:
-            raise self.table.error(
-                self.row.line, f"{column} {quoted(cell)} isn't a whole number: give {flag}"
-            )
+            raise self.error(f"{column} {quoted(cell)} isn't a whole number: give {flag}")
         return number
 
     def tokens(self, column: str) -> int | None:
@@ -142,7 +174,7 @@ class _Reader:
 
     def device(self, options: ImportOptions) -> tuple[str | None, int | None]:
         """The GPU's name and how many, from ``4xGB200``, ``GB200`` or the options."""
-        cell = self.row.cells["gpu"]
+        cell = self.cells.get("gpu", "")
         name = self.said("gpu")
         count = None
         if name is None and cell and options.device_name is None:

@@ -2,7 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
 
+from autotune.decisions import one_line
 from autotune.decisions.arch import family
 from autotune.decisions.schema import Geometry, check_name
 from autotune.errors import UsageError
@@ -10,6 +13,12 @@ from autotune.records.folder import LoadedRun
 
 _NAMES = ("model", "quantization", "arch", "engine", "a2a_backend", "name", "reference")
 _COUNTS = ("tp", "ep", "dp", "device_count", "concurrency")
+
+# Where a run folder keeps what was imported: the tidy table, and other tools' files.
+SOURCE_TABLE = "source.csv"
+SOURCE_FOLDER = "source"
+
+Repeats = Literal["launches", "same-server"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +30,11 @@ class ImportOptions:
     in `Imported.skipped`. ``concurrency`` is only for rows that say none. ``rename`` maps a
     table's backend label to the engine's name of the backend. ``name`` is the run's name, by
     default the file's stem.
+
+    The rest is for other tools' result files: ``backend`` names the backend of all files that
+    don't say theirs, ``file_backends`` that of single files (by path as given, or by name).
+    ``repeats`` says what points are that were measured several times: fresh server starts, or
+    repetitions on one server. ``source`` is where the files were published.
 
     Raises:
         UsageError: a name that can't be one, a count below 1, ``also_arch`` without a reason or
@@ -46,9 +60,13 @@ class ImportOptions:
     concurrency: int | None = None
     rename: Mapping[str, str] = field(default_factory=dict)
     name: str | None = None
+    backend: str | None = None
+    file_backends: Mapping[str, str] = field(default_factory=dict)
+    repeats: Repeats | None = None
+    source: str | None = None
 
     def __post_init__(self) -> None:
-        for what in (*_NAMES, "incumbent"):
+        for what in (*_NAMES, "incumbent", "backend"):
             value = getattr(self, what)
             if value is not None:
                 check_name(what, value)
@@ -58,6 +76,8 @@ class ImportOptions:
                 raise UsageError(f"{what} {count}: give a whole number of at least 1")
         for old, new in self.rename.items():
             check_name(f"the new name of {old[:80]!a},", new)
+        for file, backend in self.file_backends.items():
+            check_name(f"the backend of {one_line(file, limit=80)},", backend)
         for arch in self.also_arch:
             check_name("also_arch", arch)
         if bool(self.also_arch) != bool(self.also_arch_reason):
@@ -83,16 +103,26 @@ class ImportOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SourceFile:
+    """A file that was read. ``name`` is its path in the run folder, which keeps a copy of it."""
+
+    name: str
+    path: Path
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Imported:
     """A file's content as records, not yet written.
 
     ``rows`` counts the file's data rows, ``used_rows`` those that are in the records.
-    ``skipped`` says what isn't, one sentence each with the reason. ``source_sha256`` is the hash
-    of the bytes that were read.
+    ``skipped`` says what isn't, one sentence each with the reason; ``notes`` what else a reader
+    must know of how the records were made. ``sources`` are the files whose bytes were read.
     """
 
     run: LoadedRun
     skipped: tuple[str, ...]
     rows: int
     used_rows: int
-    source_sha256: str
+    sources: tuple[SourceFile, ...]
+    notes: tuple[str, ...] = ()

@@ -13,8 +13,9 @@ from autotune.decisions.schema import check_name
 from autotune.errors import InputError, UsageError
 from autotune.importers import context
 from autotune.importers.csv_file import Table, quoted, read_table
-from autotune.importers.schema import Imported, ImportOptions
+from autotune.importers.schema import SOURCE_TABLE, Imported, ImportOptions, SourceFile
 from autotune.importers.selection import UsedRow, select_rows
+from autotune.importers.source_file import head
 from autotune.records.folder import LoadedRun
 from autotune.records.rule import Rule
 from autotune.records.schema import (
@@ -28,6 +29,15 @@ from autotune.records.schema import (
 COLUMNS = (*context.COLUMNS, "backend", "concurrency", "metric", "unit", "value")
 
 _Place = tuple[str, int, int]
+# Fewer of its columns than this are another table's by chance.
+_TELLING_COLUMNS = 5
+
+
+def looks_like(path: Path) -> bool:
+    """Whether the file's first line names columns of a tidy table, some of which may be missing."""
+    first = head(path).lstrip().partition("\n")[0]
+    names = {name.strip().strip('"') for name in first.split(",")}
+    return len(names & set(COLUMNS)) >= _TELLING_COLUMNS and {"metric", "value"} <= names
 
 
 def import_tidy(path: Path, options: ImportOptions, *, created_at: str) -> Imported:
@@ -75,7 +85,7 @@ def import_tidy(path: Path, options: ImportOptions, *, created_at: str) -> Impor
         skipped=(*skipped, *shared.notes, *columns),
         rows=len(table.rows),
         used_rows=len(used),
-        source_sha256=table.sha256,
+        sources=(SourceFile(name=SOURCE_TABLE, path=path, sha256=table.sha256),),
     )
 
 

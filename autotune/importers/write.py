@@ -8,15 +8,14 @@ from pathlib import Path
 
 import msgspec
 
+from autotune.decisions import one_line
 from autotune.errors import InputError, RunFolderError
-from autotune.importers.schema import Imported
+from autotune.importers.schema import SOURCE_FOLDER, SOURCE_TABLE, Imported
 from autotune.records.folder import RunFolder, load_records, sha256_of, write_atomically
 
-SOURCE_FILE = "source.csv"
 
-
-def write_import(imported: Imported, *, source: Path, folder: Path) -> bool:
-    """Write a new run folder: the records and a copy of the source, byte for byte.
+def write_import(imported: Imported, *, folder: Path) -> bool:
+    """Write a new run folder: the records and a copy of each source, byte for byte.
 
     It is built beside its place and renamed, so that a folder holds a whole import or isn't
     there. Where ``folder`` holds this very import already (another time of import apart),
@@ -27,7 +26,7 @@ def write_import(imported: Imported, *, source: Path, folder: Path) -> bool:
 
     Raises:
         RunFolderError: ``folder`` exists and holds anything else, or can't be written.
-        InputError: ``source`` isn't what was imported any more.
+        InputError: a source isn't what was imported any more.
     """
     folder = Path(os.path.abspath(folder))
     if _holds(folder, imported):
@@ -38,7 +37,7 @@ def write_import(imported: Imported, *, source: Path, folder: Path) -> bool:
         folder.parent.mkdir(parents=True, exist_ok=True)
         building = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
         building.chmod(0o755)
-        _fill(building, imported, source=source)
+        _fill(building, imported)
         # The system refuses this where a folder with content came up in the meantime.
         os.rename(building, folder)
         building = None
@@ -54,11 +53,14 @@ def write_import(imported: Imported, *, source: Path, folder: Path) -> bool:
     return True
 
 
-def _fill(path: Path, imported: Imported, *, source: Path) -> None:
+def _fill(path: Path, imported: Imported) -> None:
     folder = RunFolder(path)
-    write_atomically(path / SOURCE_FILE, source.read_bytes())
-    if sha256_of(path / SOURCE_FILE) != imported.source_sha256:
-        raise InputError(f"{source}: was changed while it was imported: import it again")
+    for source in imported.sources:
+        write_atomically(path / source.name, source.path.read_bytes())
+        if sha256_of(path / source.name) != source.sha256:
+            raise InputError(
+                f"{one_line(str(source.path))}: was changed while it was imported: import it again"
+            )
     for point in imported.run.points:
         folder.write_point(point)
     folder.write_run(imported.run.run)
@@ -79,12 +81,21 @@ def _check_free(folder: Path) -> None:
 
 
 def _holds(folder: Path, imported: Imported) -> bool:
-    """Whether the folder is this import: same records, same source; the time doesn't matter."""
+    """Whether the folder is this import: same records, same sources; the time doesn't matter."""
     try:
-        if sha256_of(folder / SOURCE_FILE) != imported.source_sha256:
+        if any(sha256_of(folder / each.name) != each.sha256 for each in imported.sources):
+            return False
+        if sources_in(folder) != sorted(each.name for each in imported.sources):
             return False
         there = load_records(folder)
     except (OSError, RunFolderError):
         return False
     run = msgspec.structs.replace(there.run, created_at=imported.run.run.created_at)
     return msgspec.structs.replace(there, run=run) == imported.run
+
+
+def sources_in(folder: Path) -> list[str]:
+    """Return the names of the sources that a run folder keeps, by its path below the folder."""
+    kept = [path for path in (folder / SOURCE_FOLDER).rglob("*") if not path.is_dir()]
+    kept += [path for path in [folder / SOURCE_TABLE] if path.exists()]
+    return sorted(path.relative_to(folder).as_posix() for path in kept)

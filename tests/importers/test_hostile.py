@@ -29,7 +29,7 @@ def _check(content: bytes) -> None:
             assert str(error).isprintable()
             return
         assert all(text.isprintable() for text in imported.skipped)
-        write_import(imported, source=folder / "table.csv", folder=folder / "run")
+        write_import(imported, folder=folder / "run")
         assert load_records(folder / "run") == imported.run
 
 
@@ -52,3 +52,12 @@ def test_any_bytes_after_a_header(content: bytes) -> None:
 def test_any_cells(changes: list[dict[str, str]]) -> None:
     rows = [row(backend=f"b{number}") | cells for number, cells in enumerate(changes)]
     _check(table(*rows).encode("utf-8", "surrogatepass"))
+
+
+def test_columns_that_are_none_of_the_forms_say_nothing(tmp_path: Path) -> None:
+    """Even where other formats have facts of that name."""
+    more = {"dp": "8", "engine_version": "9", "a2a": "deepep", "engine_settings": "{"}
+    imported = read(tmp_path, table(row(**more), columns=(*COLUMNS, *more)))
+    scope = imported.run.run.scope
+    assert (scope.dp, scope.engine_version, scope.a2a_backend) == (None, None, None)
+    assert scope.engine_settings == {}

@@ -1,0 +1,65 @@
+"""From paths to one run's records: each file by its own format, then all of them together."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from autotune.decisions import one_line
+from autotune.errors import UsageError
+from autotune.importers.assemble import assemble
+from autotune.importers.formats import Format, detect, named
+from autotune.importers.reading import Readings
+from autotune.importers.schema import Imported, ImportOptions
+from autotune.importers.tidy_csv import import_tidy
+
+
+def import_files(
+    paths: Sequence[Path],
+    options: ImportOptions,
+    *,
+    created_at: str,
+    format_name: str | None = None,
+) -> Imported:
+    """Read files or folders into the records of one run; nothing is written.
+
+    Args:
+        paths: what to read, at least one.
+        options: what the files don't say.
+        created_at: the time of the import, ISO 8601 in UTC, for the run record.
+        format_name: the format of all of them; told by their content if not given.
+
+    Raises:
+        InputError: a file can't be read, or all of them don't make one run.
+        UsageError: an unknown format, a file given twice, or options that contradict the files.
+    """
+    resolved = [path.resolve() for path in paths]
+    for index, path in enumerate(resolved):
+        if path in resolved[:index]:
+            raise UsageError(f"{one_line(str(paths[index]))}: is given twice")
+    formats = [named(format_name) if format_name else detect(path) for path in paths]
+    tidy = [path for path, each in zip(paths, formats, strict=True) if each.read is None]
+    if tidy:
+        if len(paths) > 1:
+            raise UsageError(
+                f"{one_line(str(tidy[0]))}: a tidy table is a run of its own: import it alone, or "
+                "put all rows into one table"
+            )
+        _refuse_tool_options(options)
+        return import_tidy(paths[0], options, created_at=created_at)
+    sources = [(path, _read(path, each)) for path, each in zip(paths, formats, strict=True)]
+    return assemble(sources, options, created_at=created_at)
+
+
+def _read(path: Path, of_format: Format) -> Readings:
+    if of_format.read is None:
+        raise ValueError(of_format.name)
+    return of_format.read(path)
+
+
+def _refuse_tool_options(options: ImportOptions) -> None:
+    """A flag that would do nothing is a mistake about what the table is."""
+    for flag, given in (
+        ("--backend", options.backend or options.file_backends),
+        ("--repeats", options.repeats),
+    ):
+        if given:
+            raise UsageError(f"{flag}: a tidy table says that itself: leave it out")

@@ -1,0 +1,11 @@
+"""How each tool's result files are made: one recipe a tool, for ``scripts/write_tool_results``."""
+
+from collections.abc import Callable
+
+from tool_results import sglang, vllm
+from tool_results.workplace import Workplace
+
+RECIPES: dict[str, Callable[[Workplace], None]] = {
+    "sglang": sglang.write,
+    "vllm": vllm.write,
+}
