@@ -14,6 +14,8 @@ from autotune.errors import EXIT_INTERRUPTED, ConfigError
 
 if TYPE_CHECKING:
     from autotune.sweep.context import SweepContext
+    from autotune.sweep.earlier import Timing
+    from autotune.sweep.progress import Tell
 
 
 def sweep(
@@ -34,6 +36,12 @@ def sweep(
     ] = False,
     accept_inconclusive: AcceptInconclusive = False,
     into: Into = None,
+    plain: Annotated[
+        bool,
+        typer.Option(
+            "--plain", help="Tell the progress in plain lines, also where a live view could be."
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Launch a server per candidate backend, check its answers, load it, and decide.
@@ -70,7 +78,7 @@ def sweep(
         again += f" --run {shlex.quote(str(run))}"
     _heed_sigterm()
     try:
-        asyncio.run(_measure(context))
+        _measure(context, plan.estimate.timing, plain=plain)
         _heed_sigterm()
         _conclude(folder.path, accept_inconclusive=accept_inconclusive, into=into, json=json)
     except (KeyboardInterrupt, asyncio.CancelledError):
@@ -86,14 +94,22 @@ def _tell_interrupted(context: "SweepContext", *, again: str) -> None:
     )
 
 
-async def _measure(context: "SweepContext") -> None:
+def _measure(context: "SweepContext", elsewhere: "Timing | None", *, plain: bool) -> None:
+    """Run the sweep with somebody listening."""
+    from autotune.cli.screen import listening
+
+    with listening(plain=plain) as tell:
+        asyncio.run(_sweep(context, elsewhere, tell=tell))
+
+
+async def _sweep(context: "SweepContext", elsewhere: "Timing | None", *, tell: "Tell") -> None:
     """Run the sweep; SIGTERM cancels it, so that the server is ended in order."""
     from autotune.sweep.run import run_sweep
 
     task = asyncio.current_task()
     if task is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    await run_sweep(context, say=progress)
+    await run_sweep(context, tell=tell, elsewhere=elsewhere)
 
 
 def _heed_sigterm() -> None:

@@ -60,6 +60,7 @@ async def measure_point(
     max_error_rate: float = 0.01,
     stop: asyncio.Event | None = None,
     on_progress: Callable[[Progress], None] | None = None,
+    on_measuring: Callable[[], None] | None = None,
 ) -> PointMeasurement:
     """Measure one concurrency of a running server, once.
 
@@ -83,6 +84,7 @@ async def measure_point(
         max_error_rate: share of failed requests up to which the point stands.
         stop: set it from elsewhere to end early.
         on_progress: called after each measured request: keep it short.
+        on_measuring: called once, when the warm-up is over and no measured request is sent yet.
 
     Raises:
         UsageError: too few prompts for this concurrency.
@@ -108,6 +110,8 @@ async def measure_point(
         warmed = await run(warmup_prompts, None)
         if warmed.stopped is not None:
             return _ended_in_warmup(warmed, concurrency, interrupted=_is_set(stop))
+        if on_measuring is not None:
+            on_measuring()
         done = await run([*prompts, *tail], on_progress)
     requests = [answer.record for answer in done.answers()]
     if _is_set(stop) and done.not_sent:

@@ -4,7 +4,7 @@ Every launch is asked the same. The reference's launch of round 0 is asked more 
 each concurrency too: it is what its own later answers and everybody else's are held against.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -29,6 +29,7 @@ from autotune.records.schema import (
 )
 from autotune.sweep.context import SweepContext
 from autotune.sweep.plan import PlannedLaunch
+from autotune.sweep.progress import Noted, PhaseBegan, Tell
 from autotune.sweep.workloads import point_prompts, probe_prompts_of, questions_of
 
 
@@ -41,9 +42,9 @@ class Correctness:
         planned: PlannedLaunch,
         endpoint: Endpoint,
         *,
-        say: Callable[[str], None],
+        tell: Tell,
     ) -> None:
-        self._say = say
+        self._tell = tell
         self._context = context
         self._config: SweepConfig = context.config
         self._planned = planned
@@ -61,6 +62,7 @@ class Correctness:
         if round_number == 0:
             for concurrency in self._config.load.concurrency:
                 if not folder.load_probe_file(name, 0, concurrency).is_file():
+                    self._tell(PhaseBegan(phase="probing", concurrency=concurrency))
                     await self._ask_among_load(concurrency)
 
     def record_tail(self, tail: Tail, answers: list[Answer], *, concurrency: int) -> None:
@@ -104,7 +106,8 @@ class Correctness:
         written = await self._continuations()
         for problem in written.problems[:1]:
             more = len(written.problems) - 1
-            self._say(f"log-probabilities: {problem}" + (f" (and {more} more)" if more else ""))
+            others = f" (and {more} more)" if more else ""
+            self._tell(Noted(text=f"log-probabilities: {problem}{others}"))
         own = self._planned.round == 0
         return msgspec.structs.replace(
             record,

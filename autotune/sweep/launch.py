@@ -6,7 +6,6 @@ disk and our own errors leave here as exceptions; the server is ended in any cas
 
 import datetime
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,6 +24,14 @@ from autotune.records.schema import LaunchRecord, LaunchStatus, MeasurementWarni
 from autotune.sweep.context import SweepContext
 from autotune.sweep.correctness import Correctness
 from autotune.sweep.plan import PlannedLaunch
+from autotune.sweep.progress import (
+    Gauge,
+    PhaseBegan,
+    PointEnded,
+    ServerReady,
+    Tell,
+    telling,
+)
 from autotune.sweep.workloads import PointPrompts, point_prompts
 
 _SERVER_GONE = "the server had ended before this point"
@@ -44,13 +51,13 @@ class Launch:
         planned: PlannedLaunch,
         *,
         workload_digest: str | None,
-        say: Callable[[str], None],
+        tell: Tell,
     ) -> None:
         self._context = context
         self._planned = planned
         self._candidate = planned.candidate
         self._workload_digest = workload_digest
-        self._say = say
+        self._tell = tell
         self._started_at = now()
 
     async def run(self) -> LaunchRecord:
@@ -76,19 +83,21 @@ class Launch:
         context.engine.prepare(candidate, config=context.config, site=site)
         log_file = context.folder.log_file(candidate.name, self._planned.round)
         _keep_earlier_log(log_file)
-        server = ServerProcess(
-            command, log_file=log_file, stop_timeout_s=context.config.engine.stop_timeout_s
-        )
+        timeout_s = context.config.engine.ready_timeout_s
+        stop_timeout_s = context.config.engine.stop_timeout_s
+        self._tell(PhaseBegan(phase="starting", limit_s=timeout_s))
+        server = ServerProcess(command, log_file=log_file, stop_timeout_s=stop_timeout_s)
         with server:
             base_url = f"http://127.0.0.1:{port}"
-            timeout_s = context.config.engine.ready_timeout_s
             try:
                 ready_s = await wait_until_ready(
                     server, command, base_url=base_url, timeout_s=timeout_s
                 )
+                return await self._measure(command, server, base_url=base_url, ready_s=ready_s)
             except NotReady as problem:
                 return self._not_ready(problem, command, server)
-            return await self._measure(command, server, base_url=base_url, ready_s=ready_s)
+            finally:
+                self._tell(PhaseBegan(phase="stopping", limit_s=stop_timeout_s))
 
     async def _measure(
         self, command: Command, server: ServerProcess, *, base_url: str, ready_s: float
@@ -98,14 +107,15 @@ class Launch:
         if resolved is not None and self._candidate.backend not in (AUTO, resolved):
             reason = f"asked for {self._candidate.backend}, the engine runs {resolved}"
             return self._record("wrong_backend", reason=reason, resolved=resolved, **facts)
-        self._say(f"ready after {ready_s:.1f} s; probing")
+        self._tell(ServerReady(ready_s=ready_s))
+        self._tell(PhaseBegan(phase="probing"))
         endpoint = Endpoint(
             base_url=base_url,
             model=command.model,
             kind=self._context.config.load.endpoint,
             ignore_eos=self._context.engine.traits.takes_ignore_eos,
         )
-        correctness = Correctness(self._context, self._planned, endpoint, say=self._say)
+        correctness = Correctness(self._context, self._planned, endpoint, tell=self._tell)
         await correctness.ask()
         for concurrency in self._planned.concurrencies:
             await self._point(endpoint, server, correctness, concurrency)
@@ -159,7 +169,7 @@ class Launch:
             requests_sha256=digest,
         )
         folder.write_point(record)
-        self._say(_point_line(record))
+        self._tell(_point_ended(record))
 
     async def _flush_cache(self, endpoint: Endpoint) -> tuple[MeasurementWarning, ...]:
         try:
@@ -184,17 +194,36 @@ class Launch:
             concurrency=concurrency,
             attempt=attempt,
         )
-        measured = await measure_point(
-            endpoint,
-            prompts.warmup,
-            prompts.measured,
-            tail=prompts.tail.prompts,
+        phase = PhaseBegan(
+            phase="warming_up",
             concurrency=concurrency,
-            max_tokens=load.output_tokens,
-            asked_input_tokens=None if load.prompts else load.input_tokens,
-            asked_output_tokens=load.output_tokens,
-            request_timeout_s=load.request_timeout_s,
+            requests=len(prompts.warmup),
+            attempt=attempt,
         )
+        gauge = Gauge()
+
+        def begin() -> None:
+            requests = len(prompts.measured)
+            self._tell(msgspec.structs.replace(phase, phase="measuring", requests=requests))
+            gauge.begin()
+
+        self._tell(phase)
+        async with telling(
+            gauge, self._tell, measured=len(prompts.measured), output_tokens=load.output_tokens
+        ):
+            measured = await measure_point(
+                endpoint,
+                prompts.warmup,
+                prompts.measured,
+                tail=prompts.tail.prompts,
+                concurrency=concurrency,
+                max_tokens=load.output_tokens,
+                asked_input_tokens=None if load.prompts else load.input_tokens,
+                asked_output_tokens=load.output_tokens,
+                request_timeout_s=load.request_timeout_s,
+                on_progress=gauge.set,
+                on_measuring=begin,
+            )
         return prompts, measured
 
     def _not_ready(
@@ -262,12 +291,15 @@ def _keep_earlier_log(log_file: Path) -> None:
         log_file.rename(log_file.with_name(f"server.interrupted-{earlier + 1}.log"))
 
 
-def _point_line(record: PointRecord) -> str:
+def _point_ended(record: PointRecord) -> PointEnded:
     figures = record.figures
-    if record.status != "ok" or figures is None:
-        return f"concurrency {record.concurrency}: {record.status}: {record.reason}"
-    line = f"concurrency {record.concurrency}: {figures.output_tokens_per_s or 0:.1f} tokens/s"
-    if figures.ttft_s.p50 is not None and figures.latency_s.p50 is not None:
-        line += f", TTFT {figures.ttft_s.p50 * 1e3:.0f} ms"
-        line += f", latency {figures.latency_s.p50 * 1e3:.0f} ms (medians)"
-    return line
+    return PointEnded(
+        candidate=record.candidate,
+        concurrency=record.concurrency,
+        status=record.status,
+        reason=record.reason,
+        output_tokens_per_s=None if figures is None else figures.output_tokens_per_s,
+        ttft_p50_s=None if figures is None else figures.ttft_s.p50,
+        latency_p50_s=None if figures is None else figures.latency_s.p50,
+        warnings=record.warnings,
+    )

@@ -6,7 +6,6 @@ Reads what an earlier start left in the run folder, and launches and writes noth
 import msgspec
 
 from autotune.config.schema import SweepConfig
-from autotune.decide.search import next_search_round, race_view
 from autotune.decide.verdicts import judge_answers
 from autotune.probe.ask import fillers_in_load, probes_in_load
 from autotune.records.folder import load_records
@@ -14,8 +13,9 @@ from autotune.records.schema import Candidate
 from autotune.sweep.context import SweepContext
 from autotune.sweep.earlier import find_earlier
 from autotune.sweep.estimate import Estimate, Progress, estimate
+from autotune.sweep.pace import progress_of
 from autotune.sweep.plan import PlannedLaunch, first_launch, plan_round
-from autotune.sweep.race import Stop, next_round
+from autotune.sweep.race import Stop
 
 # Shown in commands: the real port is any free one, drawn at each launch.
 EXAMPLE_PORT = 30000
@@ -180,15 +180,7 @@ def _progress(context: SweepContext) -> Progress | None:
     if not context.folder.exists():
         return None
     loaded = load_records(context.folder.path)
-    verdicts = judge_answers(loaded)
-    race = race_view(loaded, verdicts)
-    return Progress(
-        run=loaded,
-        race=race,
-        verdicts=verdicts,
-        search_round=next_search_round(loaded),
-        step=next_round(race, verdicts),
-    )
+    return progress_of(loaded, judge_answers(loaded))
 
 
 def _standing(progress: Progress, reference: str) -> Standing:

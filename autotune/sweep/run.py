@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import msgspec
 
 from autotune.config import SweepConfig, changed_keys, config_digest, dump_config, read_config
-from autotune.decide.search import anchor_of, next_search_round, race_view
+from autotune.decide.search import anchor_of
 from autotune.decide.verdicts import judge_answers
 from autotune.errors import RunFolderError
 from autotune.records.folder import (
@@ -22,22 +22,38 @@ from autotune.records.folder import (
     load_records,
     write_atomically,
 )
-from autotune.records.schema import Candidate, RunRecord
+from autotune.records.schema import RunRecord
 from autotune.search.study import RunStudy, open_study
 from autotune.sweep.context import SweepContext
+from autotune.sweep.earlier import Timing
+from autotune.sweep.estimate import Progress
 from autotune.sweep.launch import Launch, now
-from autotune.sweep.pace import Pace, Say
+from autotune.sweep.pace import left_to_do, progress_of, standings_of
 from autotune.sweep.plan import PlannedLaunch, first_launch, plan_round
-from autotune.sweep.race import Stop, next_round, over_budget
+from autotune.sweep.progress import (
+    CandidateRests,
+    CandidateReturns,
+    LaunchBegan,
+    LaunchEnded,
+    LeftToDo,
+    Noted,
+    SweepBegan,
+    SweepEnded,
+    Tell,
+)
+from autotune.sweep.race import Stop, over_budget
 from autotune.sweep.workloads import check_prompts, describe_workload
 
 
-async def run_sweep(context: SweepContext, *, say: Say) -> LoadedRun:
+async def run_sweep(
+    context: SweepContext, *, tell: Tell, elsewhere: Timing | None = None
+) -> LoadedRun:
     """Make launches until the race is over or the budget spent, and return the run's records.
 
     Args:
         context: what `read_context` found out.
-        say: gets progress, one line each.
+        tell: gets what happens; it must only take note of it.
+        elsewhere: how long launches took in another run, to say how long this one will take.
 
     Raises:
         RunFolderError: the folder can't be written, is in use, or holds another sweep.
@@ -49,50 +65,66 @@ async def run_sweep(context: SweepContext, *, say: Say) -> LoadedRun:
     with _only_writer(folder):
         check_prompts(context)
         run = _begin(context)
-        with open_study(folder, context.config, say=say) as study:
-            await _Sweep(context, run, study=study, say=say).run()
+
+        def note(text: str) -> None:
+            tell(Noted(text=text))
+
+        with open_study(folder, context.config, say=note) as study:
+            await _Sweep(context, run, study=study, tell=tell, elsewhere=elsewhere).run()
     return load_records(folder.path)
 
 
 class _Sweep:
     """One start of a sweep: goes from round to round, and makes the launches that are missing."""
 
-    def __init__(self, context: SweepContext, run: RunRecord, *, study: RunStudy, say: Say) -> None:
+    def __init__(
+        self,
+        context: SweepContext,
+        run: RunRecord,
+        *,
+        study: RunStudy,
+        tell: Tell,
+        elsewhere: Timing | None,
+    ) -> None:
         self._context = context
         self._workload_digest = run.workload.digest
         self._study = study
-        self._say = say
-        self._pace = Pace(say)
+        self._tell = tell
+        self._elsewhere = elsewhere
+        self._launchable = {
+            one.name for one in context.config.candidate_list() if context.supports(one).ok
+        }
+        self._resting: dict[str, str] = {}
 
     async def run(self) -> None:
-        within_budget = await self._make((first_launch(self._context.config),))
+        self._tell_began()
+        within_budget = await self._make((first_launch(self._context.config),), left=self._left())
         while within_budget:
             loaded = load_records(self._context.folder.path)
             verdicts = judge_answers(loaded)
             self._study.catch_up(loaded, verdicts)
-            search_round = next_search_round(loaded)
+            progress = progress_of(loaded, verdicts)
+            self._tell(standings_of(progress))
+            search_round, step = progress.search_round, progress.step
             if search_round is not None:
                 trials = self._study.ask_round(search_round, loaded, verdicts)
+                number = search_round
                 racers = [one for one in loaded.run.candidates if one.name == anchor_of(loaded.run)]
                 racers += [trial.candidate for trial in trials]
-                within_budget = await self._make(self._plan(search_round, racers))
-                continue
-            race = race_view(loaded, verdicts)
-            step = next_round(race, verdicts)
-            if isinstance(step, Stop):
+            elif isinstance(step, Stop):
                 self._study.catch_up(loaded, verdicts, final=True)
-                self._say(f"the race is over: {step.reason}")
+                self._tell(SweepEnded(reason=step.reason))
                 return
-            self._pace.tell_resting(step.number, step.resting)
-            racers = [one for one in race.run.candidates if one.name in step.names]
-            within_budget = await self._make(self._plan(step.number, racers))
+            else:
+                number = step.number
+                self._tell_resting(number, step.resting)
+                racers = [one for one in progress.race.run.candidates if one.name in step.names]
+            planned = plan_round(self._context.config, number, racers)
+            within_budget = await self._make(planned, left=self._left(progress))
         loaded = load_records(self._context.folder.path)
         self._study.catch_up(loaded, judge_answers(loaded))
 
-    def _plan(self, number: int, candidates: Sequence[Candidate]) -> tuple[PlannedLaunch, ...]:
-        return plan_round(self._context.config, number, candidates)
-
-    async def _make(self, launches: Sequence[PlannedLaunch]) -> bool:
+    async def _make(self, launches: Sequence[PlannedLaunch], *, left: LeftToDo) -> bool:
         """Make the first of a round's launches that has no record yet; False without a budget.
 
         One at a time: what it shows may change who else is launched in its round.
@@ -100,23 +132,64 @@ class _Sweep:
         folder = self._context.folder
         for planned in launches:
             if folder.launch_file(planned.candidate.name, planned.round).is_file():
-                self._pace.skip(planned)
                 continue
             spent = over_budget(load_records(folder.path), self._context.config.budget)
             if spent is not None:
-                self._say(f"stopped by {spent}")
+                self._tell(SweepEnded(reason=spent, stopped=True))
                 return False
-            self._pace.begin(planned)
-            launch = Launch(
-                self._context,
-                planned,
-                workload_digest=self._workload_digest,
-                say=self._pace.detail,
-            )
-            record = await launch.run()
-            self._pace.end(None if record.status == "ok" else f"{record.status}: {record.reason}")
+            await self._launch(planned, left=left)
             return True
         return True
+
+    async def _launch(self, planned: PlannedLaunch, *, left: LeftToDo) -> None:
+        name, number = planned.candidate.name, planned.round
+        if self._context.supports(planned.candidate).ok:
+            self._tell(
+                LaunchBegan(
+                    number=left.made + 1,
+                    candidate=name,
+                    round=number,
+                    concurrencies=planned.concurrencies,
+                    left=left,
+                )
+            )
+        launch = Launch(
+            self._context, planned, workload_digest=self._workload_digest, tell=self._tell
+        )
+        record = await launch.run()
+        self._tell(
+            LaunchEnded(candidate=name, round=number, status=record.status, reason=record.reason)
+        )
+
+    def _left(self, progress: Progress | None = None) -> LeftToDo:
+        return left_to_do(
+            self._context.config,
+            launchable=self._launchable,
+            progress=progress,
+            elsewhere=self._elsewhere,
+        )
+
+    def _tell_began(self) -> None:
+        config, loaded = self._context.config, load_records(self._context.folder.path)
+        progress = progress_of(loaded, judge_answers(loaded)) if loaded.launches else None
+        self._tell(
+            SweepBegan(
+                name=config.name,
+                folder=str(self._context.folder.path),
+                candidates=tuple(one.name for one in config.candidate_list()),
+                concurrencies=config.load.concurrency,
+                left=self._left(progress),
+            )
+        )
+
+    def _tell_resting(self, number: int, resting: dict[str, str]) -> None:
+        """Tell who isn't launched in a round, where that is new."""
+        for name, reason in resting.items():
+            if self._resting.get(name) != reason:
+                self._tell(CandidateRests(candidate=name, round=number, reason=reason))
+        for name in self._resting.keys() - resting.keys():
+            self._tell(CandidateReturns(candidate=name, round=number))
+        self._resting = dict(resting)
 
 
 def check_folder(config: SweepConfig, folder: RunFolder) -> None:

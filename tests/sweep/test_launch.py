@@ -21,6 +21,7 @@ from autotune.sweep.context import read_context
 from autotune.sweep.correctness import Correctness
 from autotune.sweep.launch import Launch
 from autotune.sweep.plan import plan_round
+from autotune.sweep.progress import tell_nobody
 from autotune.sweep.workloads import PointPrompts
 
 TEXT = """
@@ -81,9 +82,9 @@ def measure(
     run = RunFolder(folder / "run")
     context = msgspec.structs.replace(read_context(config, run), engine=engine)
     planned = plan_round(config, 1, config.candidate_list())[0]
-    launch = Launch(context, planned, workload_digest=None, say=lambda _: None)
+    launch = Launch(context, planned, workload_digest=None, tell=tell_nobody)
     running = cast(ServerProcess, server or Running())
-    correctness = Correctness(context, planned, ENDPOINT, say=lambda _: None)
+    correctness = Correctness(context, planned, ENDPOINT, tell=tell_nobody)
     asyncio.run(launch._point(ENDPOINT, running, correctness, 1))
     data = run.point_file("eager", 1, 1).read_bytes()
     return msgspec.json.decode(data, type=PointRecord)
