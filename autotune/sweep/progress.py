@@ -107,7 +107,7 @@ class PointProgress(_Event, frozen=True, kw_only=True):
 
     Of the ``total``, the first ``measured`` enter its figures; probes among load follow.
     ``tokens_per_s`` are the output tokens asked of the requests that ended well, over the time
-    since the first was sent: the point's figure leaves out ramp-up and drain, so it is higher.
+    since the first was sent; the point's figure leaves out ramp-up and drain, this doesn't.
     ``None`` once the probes are on, or where none ended.
     """
 
