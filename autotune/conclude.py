@@ -5,6 +5,7 @@ the same of the same records.
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from autotune.decide.schema import Judgement
 from autotune.decide.wording import INCONCLUSIVE
 from autotune.decisions.check import check_decision
 from autotune.decisions.schema import DecisionFile, DecisionKey, decode, encode
-from autotune.derive import Derivation, derive, entry_of
+from autotune.derive import Derivation, derive, entry_of, measured_at
+from autotune.engines.sglang.side_effects import side_effects
+from autotune.engines.sglang.table import read_catalog
 from autotune.errors import EXIT_DONE, EXIT_OPEN, RunFolderError
 from autotune.probe.schema import CandidateVerdict
 from autotune.records.folder import (
@@ -25,7 +28,9 @@ from autotune.records.folder import (
     read_whole,
     write_atomically,
 )
-from autotune.report.write import write_report
+from autotune.report.several import RunShown, label_runs
+from autotune.report.subject import Subject
+from autotune.report.write import check_destination, write_report, write_several
 
 
 class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +89,33 @@ def conclude(
     )
 
 
+def report_into(paths: Sequence[Path], to: Path) -> tuple[str, ...]:
+    """Write one report of the runs at ``paths`` into the folder ``to``; the runs stay as they are.
+
+    Raises:
+        InputError: a run is given twice, the runs' figures don't compare, or ``to`` is or lies in a
+            run folder or holds anything but an earlier report.
+        RunFolderError: no run folder, a broken record, or a file that can't be written.
+    """
+    labels = label_runs(paths)
+    check_destination(to)
+    if len(paths) == 1:
+        return tuple(str(file) for file in _write_report(RunFolder(paths[0]), derive(paths[0]), to))
+    runs = []
+    for path, label in zip(paths, labels, strict=True):
+        derived = derive(path)
+        runs.append(
+            RunShown(
+                label=label,
+                subject=Subject.of(derived.loaded, derived.judgement, verdicts=derived.verdicts),
+                measured_on=measured_at(derived.loaded),
+                environment=_environment(path),
+                side_effects=side_effects(derived.race.run, catalog=read_catalog()),
+            )
+        )
+    return tuple(str(file) for file in write_several(to, runs))
+
+
 def rewrite_reports(path: Path) -> tuple[str, ...]:
     """Write a run's tables, plots and report anew; its decision is left alone.
 
@@ -103,13 +135,15 @@ def _write_tables(folder: RunFolder, derived: Derivation) -> None:
         write_atomically(folder.path / name, data)
 
 
-def _write_report(folder: RunFolder, derived: Derivation) -> list[Path]:
+def _write_report(folder: RunFolder, derived: Derivation, to: Path | None = None) -> list[Path]:
     return write_report(
         folder,
         derived.loaded,
         derived.judgement,
         derived.verdicts,
         environment=_environment(folder.path),
+        side_effects=side_effects(derived.race.run, catalog=read_catalog()),
+        to=to,
     )
 
 

@@ -12,11 +12,13 @@ import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
 import autotune
 from autotune.decisions.arch import device_label
+from autotune.decisions.scope import PLATFORM_VARIABLES
 
 # What decides which kernels exist and how they are chosen.
 _PACKAGES = (
@@ -66,6 +68,13 @@ _PLACE = re.compile(
 _STEERING_PLACES = frozenset({"SGLANG_MOE_CONFIG_DIR"})
 _GPU_QUERY = ("name", "compute_cap", "driver_version", "memory.total", "clocks.max.sm")
 _QUERY_TIMEOUT_S = 20.0
+
+# Another machine or chip runs other kernels; a processor does where it is what computes.
+_HARD = re.compile(r"machine|gpus(\..*)?|processor")
+_SOFT_OF_A_GPU = re.compile(r"gpus\.\d+\.(driver_version|memory|max_sm_clock)")
+_PROCESSOR = "processor"
+
+Weight = Literal["hard", "soft"]
 
 
 class Gpu(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,6 +152,22 @@ def kernel_libraries(packages: Mapping[str, str] | None = None) -> dict[str, str
     """Return the versions of the libraries that hold MoE kernels, here or among ``packages``."""
     found = installed_versions(_KERNEL_LIBRARIES) if packages is None else packages
     return {name: found[name] for name in _KERNEL_LIBRARIES if name in found}
+
+
+def weight_of(what: str, *, on_cpu: bool) -> Weight:
+    """Say whether a difference can change which kernels run, as a server's start-up weighs it.
+
+    Hard are another chip or kind of machine, and variables that steer kernels but for those of the
+    platform under the engine; versions, drivers, clocks and counts are soft.
+    """
+    if what.startswith("kernel_variables."):
+        name = what.removeprefix("kernel_variables.")
+        return "soft" if name.startswith(PLATFORM_VARIABLES) else "hard"
+    if what == _PROCESSOR:
+        return "hard" if on_cpu else "soft"
+    if _SOFT_OF_A_GPU.fullmatch(what):
+        return "soft"
+    return "hard" if _HARD.fullmatch(what) else "soft"
 
 
 def read_gpus() -> tuple[Gpu, ...]:

@@ -1,25 +1,27 @@
 """One panel: a quantity against concurrency, a line a candidate, a small mark a round."""
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from itertools import pairwise
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from autotune.report.numbers import time_unit
-from autotune.report.palette import GRID, Look
+from autotune.report.numbers import TimeUnit, time_unit
+from autotune.report.palette import FAINT_INK, GRID, Look
 from autotune.report.quantities import Quantity, statistic
+from autotune.report.scales import (
+    scale_even_concurrency,
+    scale_log_concurrency,
+    scale_ratio,
+    scale_values,
+)
 from autotune.report.text import plot_label
+from autotune.report.tradeoff import Tradeoff
 
 # Ratios lie near one another on level lines, so candidates are set apart sideways over this share
 # of the distance between two concurrencies. Steep curves aren't: a shift would look like a gain.
-SPREAD = 0.5
-WIDEST_SPREAD = 0.7
-LOG_FROM = 8.0
-WIDTH_INCHES = 8.0
+SPREAD = 0.66
+_BOUNDS = ("ratio_low", "ratio_high")
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class PlotData:
     looks: Mapping[str, Look]
     baseline: str | None = None
     baseline_role: str = "baseline"
+    tradeoff: Tradeoff | None = None
 
     def drawn(self, column: str) -> list[str]:
         """Return the candidates with a figure in ``column``, in the run's order."""
@@ -38,51 +41,107 @@ class PlotData:
         return [name for name in self.looks if bool((with_figure == name).any())]
 
 
-def draw_panel(axes: Axes, data: PlotData, *, quantity: Quantity, column: str) -> None:
-    """Draw ``column`` of every candidate on ``axes``, with units and exact concurrencies."""
-    names = data.drawn(column)
-    present = data.points[data.points[column].notna()]
-    concurrencies = sorted({int(value) for value in present["concurrency"]})
-    values = [float(value) for value in present[column]]
-    unit = time_unit(values) if quantity.kind == "time" else None
-    panel = _Panel(axes, data, column=column, factor=unit.factor if unit else 1.0)
+@dataclass(frozen=True)
+class Extent:
+    """What the panels of one quantity span, so that those of several runs share their axes.
+
+    ``values`` are in the tables' unit; ``bounds`` those of intervals.
+    """
+
+    concurrencies: tuple[int, ...]
+    values: tuple[float, ...]
+    bounds: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, runs: Iterable[PlotData], *, quantity: Quantity, column: str) -> "Extent":
+        """Return what ``column`` of all ``runs`` spans."""
+        concurrencies: set[int] = set()
+        values: list[float] = []
+        bounds: list[float] = []
+        for data in runs:
+            present = data.points[data.points[column].notna()]
+            concurrencies |= {int(value) for value in present["concurrency"]}
+            values += [float(value) for value in present[column]]
+            if quantity.kind == "ratio":
+                values += [float(value) for value in data.summary[column].dropna()]
+                bounds += [float(v) for bound in _BOUNDS for v in data.summary[bound].dropna()]
+        return cls(tuple(sorted(concurrencies)), tuple(values), tuple(bounds))
+
+
+def draw_panel(
+    axes: Axes,
+    data: PlotData,
+    *,
+    quantity: Quantity,
+    column: str,
+    extent: Extent,
+    names: frozenset[str] = frozenset({"x", "y"}),
+) -> None:
+    """Draw ``column`` of every candidate on ``axes``, with units and exact concurrencies.
+
+    Args:
+        axes: an empty panel, its place in the figure settled.
+        data: the run.
+        quantity: what is drawn.
+        column: which of its figures.
+        extent: what the axes span, at least this run's figures.
+        names: which axes are named ("x", "y"); in a row of panels the first is enough.
+    """
+    unit = time_unit(extent.values) if quantity.kind == "time" else None
+    drawn = data.drawn(column)
+    factor = unit.factor if unit else 1.0
+    # Side by side, candidates need even room; and at one concurrency nothing else tells them apart.
+    even = quantity.kind == "ratio" or len(extent.concurrencies) == 1
+    places = {c: float(place if even else c) for place, c in enumerate(extent.concurrencies)}
+    panel = _Panel(axes, data, column=column, factor=factor, places=places)
+    (scale_even_concurrency if even else scale_log_concurrency)(axes, extent.concurrencies)
     if quantity.kind == "ratio":
-        _draw_ratios(panel, names, spread=_spread(concurrencies))
-        _scale_ratio(axes)
+        scale_ratio(axes, extent.values, extent.bounds)
+        _draw_ratios(panel, drawn)
     else:
-        for name in names:
-            panel.draw_mean(name)
-            panel.draw_rounds(name)
-        _scale_y(axes, [value * panel.factor for value in values])
-    axes.set_ylabel(_axis_label(quantity, data, column=column, unit=unit.name if unit else None))
-    axes.set_xlabel("Concurrency (requests in flight)")
-    _scale_x(axes, concurrencies)
-    axes.set_title(quantity.better, loc="right", fontsize=8, color="#555555")
+        scale_values(axes, "y", [value * factor for value in extent.values], from_zero=True)
+        for name, shift in (_shifts(drawn) if even else dict.fromkeys(drawn, 0.0)).items():
+            panel.draw_mean(name, shift=shift)
+            panel.draw_rounds(name, shift=shift)
+    if "y" in names:
+        axes.set_ylabel(_axis_label(quantity, data, column=column, unit=unit))
+    if "x" in names:
+        axes.set_xlabel("Concurrency (requests in flight)")
+    finish_panel(axes, quantity)
+
+
+def finish_panel(axes: Axes, quantity: Quantity) -> None:
+    """Add the grid, and which direction is better."""
+    axes.set_title(quantity.better, loc="right", fontsize=8, color=FAINT_INK)
     axes.grid(visible=True, color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _axis_label(quantity: Quantity, data: PlotData, *, column: str, unit: str | None) -> str:
+def _axis_label(quantity: Quantity, data: PlotData, *, column: str, unit: TimeUnit | None) -> str:
     if quantity.kind == "ratio":
         return f"{quantity.name} to {data.baseline_role}"
     if quantity.kind == "rate":
         return f"{quantity.name} (output tokens/s)"
-    return f"{quantity.name}, {statistic(column)} ({unit})"
+    return f"{quantity.name}, {statistic(column)} ({unit.name if unit else 's'})"
 
 
 @dataclass(frozen=True)
 class _Panel:
-    """Where one column is drawn; ``shift`` below is sideways, in octaves."""
+    """Where one column is drawn: ``places`` along the x axis by concurrency; shifts are added."""
 
     axes: Axes
     data: PlotData
     _: KW_ONLY
     column: str
     factor: float
+    places: Mapping[int, float]
 
     def part_id(self, part: str, name: str) -> str:
         return f"{self.column}-{part}-{plot_label(name)}"
+
+    def at(self, concurrencies: pd.Series, shift: float) -> list[float]:
+        return [self.places[int(c)] + shift for c in concurrencies]
 
     def draw_rounds(self, name: str, *, shift: float = 0.0) -> None:
         look, points = self.data.looks[name], self.data.points
@@ -91,7 +150,7 @@ class _Panel:
         single = bool((self.data.summary["rounds"] <= 1).all())
         for shown, marker in ((points[valid], look.marker), (points[~valid], "x")):
             self.axes.plot(
-                [c * 2**shift for c in shown["concurrency"]],
+                self.at(shown["concurrency"], shift),
                 [v * self.factor for v in shown[self.column]],
                 linestyle="none",
                 marker=marker,
@@ -107,11 +166,14 @@ class _Panel:
         means = summary[(summary["candidate"] == name) & summary[self.column].notna()]
         means = means.sort_values("concurrency")
         self.axes.plot(
-            [c * 2**shift for c in means["concurrency"]],
+            self.at(means["concurrency"], shift),
             [v * self.factor for v in means[self.column]],
             linestyle=look.line,
             linewidth=1.4,
             color=look.colour,
+            # A single mean has no line.
+            marker="_" if len(means) == 1 and bool((means["rounds"] > 1).any()) else "",
+            markersize=16.0,
             gid=self.part_id("mean", name),
         )
 
@@ -120,7 +182,7 @@ class _Panel:
         rows = summary[(summary["candidate"] == name) & summary["ratio_low"].notna()]
         centre = rows["ratio_to_baseline"]
         bars = self.axes.errorbar(
-            [c * 2**shift for c in rows["concurrency"]],
+            self.at(rows["concurrency"], shift),
             centre,
             yerr=[list(centre - rows["ratio_low"]), list(rows["ratio_high"] - centre)],
             fmt="none",
@@ -130,71 +192,40 @@ class _Panel:
         )
         for part in bars.lines[2]:
             part.set_gid(self.part_id("interval", name))
+        self._mark_cut(rows, look, shift=shift)
+
+    def _mark_cut(self, rows: pd.DataFrame, look: Look, *, shift: float) -> None:
+        """An arrow where a bar goes on beyond the panel."""
+        low, high = self.axes.get_ylim()
+        ends = (("ratio_high", "^", high, 1), ("ratio_low", "v", low, -1))
+        for bound, arrow, edge, direction in ends:
+            cut = rows[(rows[bound] - edge) * direction > 0]
+            if not len(cut):
+                continue
+            (marks,) = self.axes.plot(
+                self.at(cut["concurrency"], shift),
+                [edge] * len(cut),
+                linestyle="none",
+                marker=arrow,
+                markersize=4.5,
+                color=look.colour,
+                clip_on=False,
+            )
+            marks.set_in_layout(False)
 
 
-def _draw_ratios(panel: _Panel, names: Sequence[str], *, spread: float) -> None:
+def _draw_ratios(panel: _Panel, names: Sequence[str]) -> None:
     baseline = panel.data.baseline
     if baseline is not None and baseline in panel.data.looks:
         colour = panel.data.looks[baseline].colour
         panel.axes.axhline(1.0, color=colour, linewidth=1.4, gid=panel.part_id("mean", baseline))
-    compared = [name for name in names if name != baseline]
-    for place, name in enumerate(compared):
-        shift = spread / len(compared) * (place - (len(compared) - 1) / 2)
+    for name, shift in _shifts([name for name in names if name != baseline]).items():
         panel.draw_interval(name, shift=shift)
         panel.draw_mean(name, shift=shift)
         panel.draw_rounds(name, shift=shift)
 
 
-def _spread(concurrencies: Sequence[int]) -> float:
-    """Octaves that all candidates at one concurrency take up."""
-    gaps = [math.log2(b / a) for a, b in pairwise(concurrencies)]
-    return min(WIDEST_SPREAD, SPREAD * min(gaps, default=1.0))
-
-
-def _scale_x(axes: Axes, concurrencies: Sequence[int]) -> None:
-    axes.set_xscale("log", base=2)
-    low, high = concurrencies[0], concurrencies[-1]
-    # Room each side, for what stands beside the outermost concurrencies.
-    margin = 2.0 if low == high else 2 ** max(0.4, 0.05 * math.log2(high / low))
-    axes.set_xlim(low / margin, high * margin)
-    octaves = math.log2(high / low * margin**2)
-    inches = axes.get_position().width * WIDTH_INCHES
-    axes.xaxis.set_major_locator(FixedLocator(concurrencies))
-    shown = _labelled(concurrencies, octaves_per_inch=octaves / inches)
-    labels = FuncFormatter(lambda value, _: f"{value:.0f}" if round(value) in shown else "")
-    axes.xaxis.set_major_formatter(labels)
-    axes.xaxis.set_minor_locator(NullLocator())
-
-
-def _labelled(concurrencies: Sequence[int], *, octaves_per_inch: float) -> frozenset[int]:
-    """Return those whose label has room beside the next; the highest always has."""
-    shown: list[int] = []
-    for concurrency in reversed(concurrencies):
-        inches = 0.04 + 0.04 * len(f"{concurrency}{shown[-1] if shown else ''}")
-        if not shown or math.log2(shown[-1] / concurrency) >= inches * octaves_per_inch:
-            shown.append(concurrency)
-    return frozenset(shown)
-
-
-def _scale_ratio(axes: Axes) -> None:
-    low, high = axes.get_ylim()
-    axes.set_ylim(min(low, 0.98), max(high, 1.02))
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.2f}"))
-
-
-def _scale_y(axes: Axes, values: Sequence[float]) -> None:
-    low, high = min(values), max(values)
-    plain = FuncFormatter(lambda value, _: f"{value:,.6g}")
-    if low > 0 and high / low >= LOG_FROM:
-        # Equal ratios get equal distances: at a low concurrency a linear scale shows nothing.
-        axes.set_yscale("log")
-        decades = math.log10(high / low)
-        steps = (1, 2, 5) if decades < 2.5 else (1, 3) if decades < 4 else (1,)
-        axes.yaxis.set_major_locator(LogLocator(base=10, subs=steps))
-        axes.yaxis.set_minor_locator(NullLocator())
-        axes.set_ylim(low / 1.15, high * 1.15)
-    else:
-        axes.set_ylim(0, high * 1.08 if high > 0 else 1)
-        axes.yaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
-    axes.yaxis.set_major_formatter(plain)
+def _shifts(names: Sequence[str]) -> dict[str, float]:
+    """How far each candidate is set aside, in distances between two concurrencies."""
+    middle = (len(names) - 1) / 2
+    return {name: SPREAD / len(names) * (place - middle) for place, name in enumerate(names)}

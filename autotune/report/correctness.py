@@ -1,4 +1,4 @@
-"""The section on correctness: verdicts, what each kind of evidence says, the worst answers, odds.
+"""The sections on correctness: verdicts and the worst answers; each kind of evidence, and odds.
 
 It shows what `autotune.probe.verdict` found. Answers are a server's words, so hostile ones too:
 they are made one short line here, and each format escapes them.
@@ -33,26 +33,37 @@ _WHAT_A_PASS_SHOWS = (
 
 
 def correctness_section(subject: Subject) -> Section:
-    """Every candidate's verdict with its reasons, and how easily a defect would have been missed.
+    """Every candidate's verdict with what decided it, and the worst answers of those that failed.
 
-    Empty where no candidate was judged.
+    Empty where no candidate was judged; folded where nothing stands out.
     """
-    verdicts = [subject.verdicts[name] for name in subject.names if name in subject.verdicts]
+    verdicts = _judged(subject)
     if not verdicts:
         return Section("Correctness")
     reference = subject.run.run.reference
     blocks: list[Block] = [Paragraph(_compared_with(reference)), _verdicts(verdicts)]
-    findings = _findings(verdicts)
-    if findings.rows:
-        blocks += [Paragraph("What each kind of evidence says:"), findings]
     for verdict in verdicts:
         if verdict.verdict != "pass" and verdict.example is not None:
             blocks += _example(verdict.candidate, verdict.example, reference=reference)
-    odds = _odds(verdicts)
+    blocks.append(Paragraph(_WHAT_A_PASS_SHOWS))
+    remarkable = any(v.verdict != "pass" and v.findings for v in verdicts)
+    return Section("Correctness", tuple(blocks), folded=not remarkable)
+
+
+def correctness_details_section(subject: Subject) -> Section:
+    """What each kind of evidence says, and how easily a defect would have been missed; folded."""
+    verdicts = _judged(subject)
+    findings, odds = _findings(verdicts), _odds(verdicts)
+    blocks: list[Block] = []
+    if findings.rows:
+        blocks.append(findings)
     if odds.rows:
         blocks += [Paragraph(_WHAT_ODDS_SHOW), odds]
-    blocks.append(Paragraph(_WHAT_A_PASS_SHOWS))
-    return Section("Correctness", tuple(blocks))
+    return Section("Correctness by each kind of evidence", tuple(blocks), folded=True)
+
+
+def _judged(subject: Subject) -> list[CandidateVerdict]:
+    return [subject.verdicts[name] for name in subject.names if name in subject.verdicts]
 
 
 def probability(value: float) -> str:

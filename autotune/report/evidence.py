@@ -11,50 +11,64 @@ from autotune.report.subject import Subject
 from autotune.report.tables import points_table
 
 MOST_ROWS = 200
+# Longer tables are folded, so that what a reviewer must see stays on a screen or two.
+MOST_OPEN = 12
 DEEPEST = 8
 _MOST_OBSERVED = 4
+INVALID_COLUMNS = (
+    Column("candidate", code=True),
+    Column("round", numeric=True),
+    Column("concurrency", numeric=True),
+    Column("status", code=True),
+    Column("reason"),
+)
+WARNING_COLUMNS = (
+    Column("code", code=True),
+    Column("where"),
+    Column("observed"),
+    Column("threshold"),
+    Column("remedy"),
+)
 
 
 def invalid_section(subject: Subject) -> Section:
     """The points that take no part in the decision, each with its reason."""
+    rows = invalid_rows(subject)
+    if not rows:
+        return Section("Points left out")
+    blocks = capped(INVALID_COLUMNS, rows)
+    return Section("Points left out", blocks, folded=len(rows) > MOST_OPEN)
+
+
+def invalid_rows(subject: Subject) -> list[tuple[str, ...]]:
+    """Return a row for each point that isn't valid, for ``INVALID_COLUMNS``."""
     points = points_table(subject.whole)
     points = points[points["status"] != "ok"]
-    if not len(points):
-        return Section("Points left out")
-    columns = (
-        Column("candidate", code=True),
-        Column("round", numeric=True),
-        Column("concurrency", numeric=True),
-        Column("status", code=True),
-        Column("reason"),
-    )
     names = ["candidate", "round", "concurrency", "status", "reason"]
-    rows = [tuple(_text(value) for value in row) for row in points[names].values.tolist()]
-    return Section("Points left out", capped(columns, rows))
+    return [tuple(_text(value) for value in row) for row in points[names].values.tolist()]
 
 
 def warnings_section(subject: Subject) -> Section:
     """Warnings as data; equal ones of one candidate share a row."""
+    rows = warning_rows(subject)
+    if not rows:
+        return Section("Warnings")
+    return Section("Warnings", capped(WARNING_COLUMNS, rows), folded=len(rows) > MOST_OPEN)
+
+
+def warning_rows(subject: Subject) -> list[tuple[str, ...]]:
+    """Return a row for each warning of a candidate, for ``WARNING_COLUMNS``."""
     grouped: dict[tuple[str, ...], list[tuple[PointRecord, MeasurementWarning]]] = {}
     for point in subject.whole.points:
         for warning in point.warnings:
             key = (warning.code, point.candidate, warning.threshold, warning.remedy)
             grouped.setdefault(key, []).append((point, warning))
-    if not grouped:
-        return Section("Warnings")
-    columns = (
-        Column("code", code=True),
-        Column("where"),
-        Column("observed"),
-        Column("threshold"),
-        Column("remedy"),
-    )
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for (code, candidate, threshold, remedy), cases in grouped.items():
         places = _some([f"c{point.concurrency} round {point.round}" for point, _ in cases])
         observed = _some(list(dict.fromkeys(warning.observed for _, warning in cases)))
         rows.append((code, f"{candidate}: {places}", observed, threshold, remedy))
-    return Section("Warnings", capped(columns, rows))
+    return rows
 
 
 def launches_section(subject: Subject) -> Section:
@@ -93,7 +107,7 @@ def environment_section(environment: Mapping[str, Any] | None) -> Section:
     """The fingerprint of the machine, nested names joined by dots."""
     if environment is None:
         return Section("Environment", (Paragraph("Not recorded."),), folded=True)
-    rows = list(_flat(environment))
+    rows = list(flat(environment))
     columns = (Column("what", code=True), Column("value"))
     return Section("Environment", capped(columns, rows), folded=True)
 
@@ -124,7 +138,7 @@ def reproduce_section(subject: Subject, *, folder_name: str) -> Section:
     known = [f"{name} {digest}" for name, digest in digests.items() if digest is not None]
     if known:
         blocks.append(Paragraph(", ".join(known).capitalize() + "."))
-    return Section("How to reproduce", tuple(blocks))
+    return Section("How to reproduce", tuple(blocks), folded=True)
 
 
 def capped(columns: tuple[Column, ...], rows: Sequence[tuple[str, ...]]) -> tuple[Block, ...]:
@@ -148,17 +162,17 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _flat(value: Any, name: str = "", *, depth: int = 0) -> Iterator[tuple[str, str]]:
+def flat(value: Any, name: str = "", *, depth: int = 0) -> Iterator[tuple[str, str]]:
     """Yield (dotted name, text) of every leaf; a nest deeper than ``DEEPEST`` is cut."""
     if isinstance(value, Mapping) and value and depth < DEEPEST:
         for key, inner in value.items():
-            yield from _flat(inner, f"{name}.{key}" if name else str(key), depth=depth + 1)
+            yield from flat(inner, f"{name}.{key}" if name else str(key), depth=depth + 1)
     elif isinstance(value, list | tuple) and value and depth < DEEPEST:
         if all(isinstance(item, str | int | float | bool) for item in value):
             yield name, ", ".join(str(item) for item in value)
             return
         for place, inner in enumerate(value):
-            yield from _flat(inner, f"{name}.{place}", depth=depth + 1)
+            yield from flat(inner, f"{name}.{place}", depth=depth + 1)
     elif isinstance(value, Mapping | list | tuple):
         yield name, "(more inside)" if value else "none"
     else:

@@ -20,6 +20,9 @@ from autotune.report.content import (
 from autotune.report.text import one_line
 
 LONGEST_COMMAND = 4000
+# GitHub takes no longer comment; a little is left for what is written around the report.
+LONGEST_COMMENT = 65_000
+_LEFT_OUT = "Left out, so that this can be pasted into a comment; the HTML report has it."
 
 # GitHub turns @name and #1 into links and notices after rendering, but not inside code.
 _SPECIAL = re.compile(r"[&<>]|@(?=\w)|#(?=\d)|[\\`*|~$]|\](?=[(\[:])|(?<!\w)_|_(?!\w)")
@@ -28,11 +31,23 @@ _REPLACED = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "`@`", "#": "`#`"}
 _OPENING = re.compile(r"^(\d*)([-+#=.)])(?=[-+#=\s]|$)")
 
 
-def render(report: Report) -> str:
-    """Return ``report`` as Markdown, ending with a newline."""
-    parts = [f"# {escape(report.title)}"]
-    parts += [_section(section) for section in report.sections if section.blocks]
-    return "\n\n".join(parts) + "\n"
+def render(report: Report, *, longest: int = LONGEST_COMMENT) -> str:
+    """Return ``report`` as Markdown, ending with a newline.
+
+    Args:
+        report: what to show.
+        longest: the characters that it should fit into. Of a longer report the longest folded
+            sections are left out, each with a word on it; what isn't folded is always shown.
+    """
+    shown = [section for section in report.sections if section.blocks]
+    parts = {place: _section(section) for place, section in enumerate(shown)}
+    title = f"# {escape(report.title)}"
+    foldable = [place for place, section in enumerate(shown) if _is_folded(section)]
+    for place in sorted(foldable, key=lambda place: len(parts[place]), reverse=True):
+        if len(title) + sum(len(part) + 2 for part in parts.values()) < longest:
+            break
+        parts[place] = _folded(shown[place].title, _LEFT_OUT)
+    return "\n\n".join((title, *parts.values())) + "\n"
 
 
 def escape(text: str) -> str:
@@ -49,10 +64,18 @@ def code_span(text: str) -> str:
 
 def _section(section: Section) -> str:
     blocks = "\n\n".join(_block(block) for block in section.blocks)
-    title = escape(section.title)
-    if section.folded:
-        return f"<details>\n<summary>{title}</summary>\n\n{blocks}\n\n</details>"
-    return f"## {title}\n\n{blocks}"
+    if _is_folded(section):
+        return _folded(section.title, blocks)
+    return f"## {escape(section.title)}\n\n{blocks}"
+
+
+def _is_folded(section: Section) -> bool:
+    # Of what only the HTML report holds, a summary is left here, which nobody must see first.
+    return section.folded or any(isinstance(block, SideBySide) for block in section.blocks)
+
+
+def _folded(title: str, blocks: str) -> str:
+    return f"<details>\n<summary>{escape(title)}</summary>\n\n{blocks}\n\n</details>"
 
 
 def _block(block: Block) -> str:

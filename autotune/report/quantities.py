@@ -1,4 +1,4 @@
-"""What a report compares: throughput, its ratio, TTFT and latency, and by which figure."""
+"""What a report compares: throughput, its ratio, times, and speed for one user, by which figure."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -14,7 +14,7 @@ class Quantity:
     name: str
     columns: tuple[str, ...]
     better: str
-    kind: Literal["rate", "ratio", "time"]
+    kind: Literal["rate", "ratio", "time", "tradeoff"]
 
     def shown(self, summary: pd.DataFrame) -> str | None:
         """Return the column to plot, ``None`` where the run has no figure of this quantity.
@@ -60,7 +60,15 @@ LATENCY = Quantity(
     better="lower is better",
     kind="time",
 )
-QUANTITIES = (THROUGHPUT, RATIO, TTFT, LATENCY)
+# Drawn from figures that are worked out of others (`autotune.report.tradeoff`).
+TRADEOFF = Quantity(
+    stem="per_gpu",
+    name="Throughput per GPU against speed per user",
+    columns=("output_tokens_per_s",),
+    better="up and to the right is better",
+    kind="tradeoff",
+)
+QUANTITIES = (THROUGHPUT, RATIO, TTFT, LATENCY, TRADEOFF)
 
 STATISTIC_NAMES = {"p50": "median", "mean": "mean", "p99": "p99"}
 

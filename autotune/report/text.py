@@ -34,6 +34,15 @@ def plot_label(text: str, *, longest: int = 60) -> str:
     return text.encode("ascii", "replace").decode()
 
 
+def short_label(text: str, *, longest: int = 44) -> str:
+    """Return ``text`` for a plot, cut in the middle: long names often differ at their end."""
+    text = plot_label(text, longest=LONGEST)
+    if len(text) <= longest:
+        return text
+    end = (longest - 3) * 2 // 5
+    return f"{text[: longest - 3 - end]}...{text[-end:]}"
+
+
 def count(number: int, noun: str) -> str:
     """Return ``1 round``, ``3 rounds``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

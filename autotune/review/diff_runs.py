@@ -1,24 +1,19 @@
 """Two run folders side by side, beside their entries: what was run, how, and on which machine."""
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from autotune.decisions.scope import PLATFORM_VARIABLES
+from autotune.environment import weight_of
 from autotune.records.schema import RunRecord
 from autotune.review.diff_leaves import added_and_removed, changes
-from autotune.review.diff_schema import EnvironmentChange, RunChange, Weight
+from autotune.review.diff_schema import EnvironmentChange, RunChange
 from autotune.review.show_judged import Judged
 
 # What the sections of their own tell; the entries hold key and scope.
 _APART = ("schema_version", "key", "scope", "candidates", "concurrencies", "rule", "workload")
-# Another machine or chip runs other kernels; a processor does where it is what computes.
-_HARD = re.compile(r"machine|gpus(\..*)?|processor")
-_SOFT_OF_A_GPU = re.compile(r"gpus\.\d+\.(driver_version|memory|max_sm_clock)")
-_PROCESSOR = "processor"
 
 
 def compare_runs(
@@ -72,22 +67,6 @@ def environment_changes(
         for change in changes(_by_place(old), _by_place(new))
     ]
     return tuple(sorted(found, key=lambda change: change.weight != "hard"))
-
-
-def weight_of(what: str, *, on_cpu: bool) -> Weight:
-    """Say whether a difference can change which kernels run, as a server's start-up weighs it.
-
-    Hard are another chip or kind of machine, and variables that steer kernels but for those of the
-    platform under the engine; versions, drivers, clocks and counts are soft.
-    """
-    if what.startswith("kernel_variables."):
-        name = what.removeprefix("kernel_variables.")
-        return "soft" if name.startswith(PLATFORM_VARIABLES) else "hard"
-    if what == _PROCESSOR:
-        return "hard" if on_cpu else "soft"
-    if _SOFT_OF_A_GPU.fullmatch(what):
-        return "soft"
-    return "hard" if _HARD.fullmatch(what) else "soft"
 
 
 def _by_place(environment: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

@@ -9,10 +9,10 @@ from typing import Any, Literal
 import msgspec
 
 from autotune.decisions.schema import DecisionKey, Interval, RejectedCandidate, Scope
+from autotune.environment import Weight
 
 SideKind = Literal["decision", "run", "nothing"]
 Spread = Literal["beyond", "within", "not_recorded"]
-Weight = Literal["hard", "soft"]
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,9 +12,10 @@ from autotune.decide.schema import Judgement
 from autotune.decisions.schema import DecisionKey, Scope
 from autotune.records.folder import DECISION_FILE
 from autotune.records.schema import LaunchStatus
+from autotune.report.candidates import candidates_section, rejected_section
 from autotune.report.content import Block, Column, Paragraph, Report, Section, Table
 from autotune.report.numbers import UNKNOWN, figure
-from autotune.report.results import candidates_section, figures_section, verdict_section
+from autotune.report.results import figures_section, verdict_section
 from autotune.report.subject import Subject
 from autotune.review.show_judged import Judged, Progress, progress_of
 from autotune.review.show_words import key_words
@@ -80,6 +81,7 @@ def run_report(judged: Judged) -> Report:
             Section("State", tuple(_state(judged))),
             verdict_section(subject),
             figures_section(subject),
+            rejected_section(subject),
             candidates_section(subject),
             _launches_section(judged),
         ),

@@ -1,6 +1,7 @@
 """The section on correctness: reasons, the worst answer beside the reference's, honest odds."""
 
 import io
+import re
 
 import msgspec
 import pandas as pd
@@ -62,7 +63,10 @@ FAILED = CandidateVerdict(
 
 
 def section(report: str) -> str:
-    return report.split("## Correctness\n")[1].split("\n## ")[0]
+    """Both sections on correctness, the first of them folded or not."""
+    first = re.split(r"(?:## |<summary>)Correctness(?:\n|</summary>)", report)[1]
+    details = report.partition("<summary>Correctness by each kind of evidence</summary>")[2]
+    return "\n".join(re.split(r"\n##|\n<|\Z", part)[0] for part in (first, details))
 
 
 def report_with(verdict: CandidateVerdict, run: LoadedRun | None = None) -> str:
@@ -85,6 +89,20 @@ def test_each_candidate_has_its_verdict_and_the_sentence_that_decided() -> None:
     assert row(shown, "`eager`", "pass", "0.980", "24").endswith("| answers agree |")
     assert "held against those of eager" in shown
     assert "small loss of quality, unless the score of a task says so" in shown
+
+
+def test_only_what_stands_out_is_shown_unasked() -> None:
+    run = make_run(rounds=1)
+    failed = report_of(run, verdicts=make_verdicts(run) | {"grouped_mm": FAILED})
+    assert failed.index("## Correctness\n") < failed.index("<details>")
+    assert "<summary>Correctness</summary>" in report_of(run)
+
+
+def test_what_decided_is_told_once() -> None:
+    run = make_run(rounds=1)
+    passed = msgspec.structs.replace(FAILED, verdict="pass", findings=())
+    report = report_of(run, verdicts=make_verdicts(run) | {"grouped_mm": passed})
+    assert report.count(FAILED.reason) == 1
 
 
 def test_each_finding_is_a_row() -> None:
@@ -170,7 +188,7 @@ def test_hostile_answers_stay_in_their_cells() -> None:
 
 
 def test_without_verdicts_there_is_no_section() -> None:
-    assert "## Correctness" not in report_of(make_run(rounds=1), verdicts={})
+    assert "Correctness" not in report_of(make_run(rounds=1), verdicts={})
 
 
 def test_without_a_reference_nothing_was_compared() -> None:

@@ -1,5 +1,6 @@
 """The plots hold the marks, labels and units that they should, in the same bytes each time."""
 
+import io
 import re
 import struct
 from xml.etree import ElementTree
@@ -7,12 +8,13 @@ from xml.etree import ElementTree
 import matplotlib
 import msgspec
 import pytest
+from PIL import Image
 
 from autotune.decide.schema import Judgement
+from autotune.decisions.schema import Interval
 from autotune.records.folder import LoadedRun
 from autotune.records.schema import PointFigures, Workload
 from autotune.report.figures import draw_figures
-from autotune.report.palette import COLOURS, looks
 from autotune.report.tables import points_table, summary_table
 from tests.records.builders import make_judgement, make_run, point
 
@@ -58,7 +60,7 @@ def plots() -> dict[str, bytes]:
 
 
 def test_a_plot_for_each_quantity_in_both_formats(plots: dict[str, bytes]) -> None:
-    stems = ("throughput", "ratio", "ttft", "latency", "overview")
+    stems = ("throughput", "ratio", "ttft", "latency", "per_gpu", "overview")
     assert sorted(plots) == sorted(f"{s}.{kind}" for s in stems for kind in ("svg", "png"))
     for name, data in plots.items():
         if name.endswith(".png"):
@@ -103,7 +105,7 @@ def test_equal_records_give_equal_bytes_and_leave_no_setting_behind(
 def test_a_quantity_that_nobody_published_has_no_plot() -> None:
     run = without_times(make_run(rounds=1))
     files = drawn(run, make_judgement(run, outcome="open", blockers=("one round",)))
-    stems = ("throughput", "ratio", "overview")
+    stems = ("throughput", "ratio", "per_gpu", "overview")
     assert sorted(files) == sorted(f"{s}.{kind}" for s in stems for kind in ("svg", "png"))
     shown = texts(files["overview.svg"])
     assert "grouped_mm (proposed)" in shown
@@ -114,6 +116,8 @@ def test_without_a_baseline_there_is_no_ratio_and_one_plot_needs_no_overview() -
     run = without_times(make_run(rounds=1))
     about = msgspec.structs.replace(run.run, incumbent=None, reference=None)
     assert sorted(drawn(msgspec.structs.replace(run, run=about))) == [
+        "per_gpu.png",
+        "per_gpu.svg",
         "throughput.png",
         "throughput.svg",
     ]
@@ -150,19 +154,63 @@ def test_only_invalid_points_still_make_a_plot() -> None:
     bad = tuple(msgspec.structs.replace(p, status="not_steady", reason="cut") for p in run.points)
     run = msgspec.structs.replace(run, points=bad)
     shown = texts(drawn(run)["throughput.svg"])
-    assert "n = 0 valid rounds; x: measured but not valid" in shown
+    assert "n = 0 valid rounds: each mark is one round; x: not valid, left out" in shown
 
 
-def test_a_candidate_keeps_its_look_by_place() -> None:
-    names = [f"c{n}" for n in range(63)]
-    assigned = looks(names, rejected=frozenset({"c1"}))
-    assert len({(look.colour, look.marker) for look in assigned.values()}) == 63
-    assert [assigned[name].colour for name in names[:7]] == list(COLOURS)
-    assert (assigned["c1"].line, assigned["c0"].line) == ("--", "-")
+def test_the_ground_is_opaque_and_white_so_that_it_reads_on_a_dark_page(
+    plots: dict[str, bytes],
+) -> None:
+    for name, data in plots.items():
+        if name.endswith(".png"):
+            picture = Image.open(io.BytesIO(data)).convert("RGBA")
+            assert picture.getchannel("A").getextrema() == (255, 255)
+            right, bottom = picture.width - 1, picture.height - 1
+            corners = [picture.getpixel((x, y)) for x in (0, right) for y in (0, bottom)]
+            assert corners == [(255, 255, 255, 255)] * 4
+        else:
+            root = ElementTree.fromstring(data)
+            ground = next(e for e in root.iter(f"{SVG}path"))
+            assert ground.get("style") == "fill: #ffffff"
+            assert "opacity" not in "".join(root.attrib)
+
+
+def test_a_backend_looks_the_same_in_every_plot(plots: dict[str, bytes]) -> None:
+    def colours(svg: bytes, part: str) -> set[str]:
+        root = ElementTree.fromstring(svg)
+        group = next(e for e in root.iter(f"{SVG}g") if e.get("id") == part)
+        styles = " ".join(e.get("style", "") for e in group.iter())
+        return set(re.findall(r"stroke: (#\w+)", styles))
+
+    for name in ("eager", "batched_mm", "grouped_mm"):
+        parts = {
+            "throughput.svg": f"output_tokens_per_s-mean-{name}",
+            "ratio.svg": f"ratio_to_baseline-mean-{name}",
+            "ttft.svg": f"ttft_s_p50-mean-{name}",
+            "latency.svg": f"latency_s_p50-mean-{name}",
+            "per_gpu.svg": f"per_gpu-mean-{name}",
+            "overview.svg": f"latency_s_p50-mean-{name}",
+        }
+        found = [colours(plots[file], part) for file, part in parts.items()]
+        assert all(one == found[0] for one in found), name
+        assert len(found[0]) == 1
+
+
+def test_an_interval_that_would_press_all_else_flat_is_cut_with_an_arrow() -> None:
+    run = make_run({"a": 1.0, "b": 1.1}, rounds=2, concurrencies=(1, 8))
+    judgement = make_judgement(run)
+    (base, other) = judgement.standings
+    wide = {
+        c: msgspec.structs.replace(e, interval=Interval(0.1, 12.0, 0.95))
+        for c, e in other.to_baseline_at.items()
+    }
+    other = msgspec.structs.replace(other, to_baseline_at=wide)
+    svg = drawn(run, msgspec.structs.replace(judgement, standings=(base, other)))["ratio.svg"]
+    assert "12.00" not in texts(svg)
+    assert any("an arrow: cut off" in text for text in texts(svg))
 
 
 def test_many_near_concurrencies_keep_readable_labels() -> None:
-    run = without_times(make_run({"a": 1.0}, rounds=1, concurrencies=tuple(range(1, 33))))
-    shown = texts(drawn(run)["throughput.svg"])
-    assert {"1", "2", "4", "32"} <= set(shown)
-    assert "31" not in shown
+    run = without_times(make_run({"a": 1.0}, rounds=1, concurrencies=tuple(range(1, 65))))
+    shown = {text.strip() for text in texts(drawn(run)["throughput.svg"])}
+    assert {"1", "2", "4", "64"} <= shown
+    assert "62" not in shown

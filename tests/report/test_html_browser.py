@@ -111,7 +111,7 @@ def test_the_page_of_a_run_loads_whole_and_asks_for_nothing(chrome: Chrome, tmp_
     open_page(chrome, page)
     assert chrome.title == "demo: (MiniMaxM2ForCausalLM, modelopt_fp4, sm90)"
     images = chrome.find_elements(By.TAG_NAME, "img")
-    assert len(images) == 5  # The overview, and four plots by themselves.
+    assert len(images) == 6  # The overview, throughput per GPU, and four plots by themselves.
     assert all(int(image.get_property("naturalWidth")) > 300 for image in images)
     assert all(image.get_attribute("alt") for image in images)
     assert_quiet(chrome, page)
@@ -125,7 +125,7 @@ def test_a_run_without_times_probes_or_plots_has_a_page(
     page = written_run(tmp_path, run)
     open_page(chrome, page)
     images = chrome.find_elements(By.TAG_NAME, "img")
-    assert len(images) == (3 if kind == "import" else 0)
+    assert len(images) == (4 if kind == "import" else 0)
     assert not chrome.find_elements(By.ID, "probe-texts")
     assert chrome.find_element(By.ID, "verdict").is_displayed()
     assert_quiet(chrome, page)

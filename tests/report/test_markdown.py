@@ -3,7 +3,16 @@
 import pytest
 from markdown_it import MarkdownIt
 
-from autotune.report.content import Bullets, Code, Column, Paragraph, Report, Section, Table
+from autotune.report.content import (
+    Bullets,
+    Code,
+    Column,
+    Paragraph,
+    Report,
+    Section,
+    SideBySide,
+    Table,
+)
 from autotune.report.markdown import code_span, escape, render
 
 HOSTILE = (
@@ -86,3 +95,27 @@ def test_sections_without_blocks_are_left_out_and_folded_ones_fold() -> None:
     assert "Empty" not in markdown
     assert "<summary>Folded</summary>\n\n- one\n- two\n\n</details>" in markdown
     assert "## Open\n\n**sure**" in markdown
+
+
+def test_a_section_whose_texts_only_the_page_holds_is_folded() -> None:
+    section = Section("Texts", (Paragraph("same 3 times"), SideBySide(())))
+    markdown = render(Report("t", (section,)))
+    assert "<summary>Texts</summary>\n\nsame 3 times\n\n" in markdown
+
+
+def test_a_report_that_is_too_long_for_a_comment_loses_its_longest_folds_first() -> None:
+    sections = (
+        Section("Open", (Paragraph("seen " * 20),)),
+        Section("Short", (Paragraph("little"),), folded=True),
+        Section("Long", tuple(Paragraph("much " * 20) for _ in range(20)), folded=True),
+        Section("Longer", tuple(Paragraph("more " * 20) for _ in range(30)), folded=True),
+    )
+    report = Report("t", sections)
+    assert "Left out" not in render(report)
+    shorter = render(report, longest=4000)
+    assert len(shorter) <= 4000
+    assert shorter.count("Left out") == 1
+    assert "<summary>Longer</summary>\n\nLeft out" in shorter
+    assert "much much" in shorter and "little" in shorter
+    # What isn't folded stays, whatever its length.
+    assert "seen seen" in render(report, longest=10)

@@ -31,7 +31,7 @@ ROUNDS = (("rounds = 2", 'rounds = 4\nsampler = "random"'),)
 
 
 def section(report: str) -> str:
-    return report.partition("## Search\n")[2].partition("\n## ")[0]
+    return re.split(r"\n##|\n<", report.partition("## Search\n")[2])[0]
 
 
 def fill(folder: RunFolder, *, rounds: int = 4) -> None:
@@ -91,7 +91,7 @@ def test_verdict_and_figures_are_about_the_race_alone(run: RunFolder) -> None:
     loaded = load_records(run.path)
     whole = report(loaded)
     (best,) = finalists(loaded, verdicts_of(loaded))
-    candidates = whole.partition("## Candidates\n")[2].partition("\n## ")[0]
+    candidates = re.split(r"\n##|\n<", whole.partition("## Candidates\n")[2])[0]
     names = re.findall(r"^\| `([\w-]+)` \|", candidates, flags=re.MULTILINE)
     assert names == ["plain", "tuned", best.candidate.name]
     launches = whole.partition("<summary>Launches</summary>")[2]

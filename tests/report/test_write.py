@@ -97,8 +97,52 @@ def test_rejected_candidates_and_correctness_have_reasons() -> None:
         candidate="grouped_mm", verdict="fail", reason="agreement 0.01", agreement=0.01, answers=24
     )
     report = report_of(run, judgement, verdicts=verdicts)
-    assert "- grouped_mm: its answers are garbage" in report
-    assert "- grouped_mm: fail: agreement 0.01" in report
+    rejected = report.partition("## Rejected candidates\n")[2].partition("\n## ")[0]
+    line = row(rejected, "`grouped_mm`", "`grouped_mm`")
+    assert line.endswith("| its answers are garbage |")
+    assert "`eager`" not in rejected
+    assert row(report, "`grouped_mm`", "fail", "0.010", "24").endswith("| agreement 0.01 |")
+    # Its figures may be the best: they aren't shown without that.
+    figures = report.partition("## Figures\n")[2].partition("\n## ")[0]
+    assert row(figures, "1", "`grouped_mm`", "no")
+    assert row(figures, "1", "`eager`", "yes")
+
+
+def test_without_a_rejected_candidate_there_is_no_word_of_it() -> None:
+    report = report_of(make_run())
+    assert "Rejected" not in report
+    assert "| candidate | output tokens/s |" in report
+
+
+def test_what_a_reviewer_needs_comes_first_and_what_is_long_is_folded() -> None:
+    run = make_run()
+    verdicts = make_verdicts(run)
+    subject = Subject.of(run, make_judgement(run, rejected={"eager": "slow"}), verdicts=verdicts)
+    files = ("overview.png", "overview.svg")
+    report = render(
+        build_report(subject, plots=files, folder_name="demo", environment={"cores": 2})
+    )
+    order = [
+        "**grouped_mm is the fastest**", "![overview of 3 candidates", "| concurrency |",
+        "## Rejected candidates", "## Candidates", "<summary>How to reproduce",
+        "<summary>Launches", "<summary>Environment",
+    ]  # fmt: skip
+    places = [report.index(text) for text in order]
+    assert places == sorted(places)
+    assert "report.html" in report
+    assert "\n## " not in report[report.index("<summary>How to read") :]
+
+
+def test_doubts_about_a_candidate_that_may_win_are_told_with_it() -> None:
+    run = make_run()
+    verdicts = make_verdicts(run) | {
+        name: CandidateVerdict(
+            candidate=name, verdict="inconclusive", reason="no probe was answered", answers=0
+        )
+        for name in ("eager", "grouped_mm")
+    }
+    candidates = report_of(run, verdicts=verdicts).partition("## Candidates\n")[2]
+    assert "- eager, grouped_mm: inconclusive: no probe was answered" in candidates
 
 
 def test_the_leader_is_named_where_an_equal_incumbent_is_chosen() -> None:
@@ -114,7 +158,8 @@ def test_the_leader_is_named_where_an_equal_incumbent_is_chosen() -> None:
     line = row(report, "`eager`", "`eager`", "pass")
     assert line.endswith("| yes, chosen | 3 | incumbent | 1.010, n = 3 |")
     assert row(report, "`grouped_mm`", "`grouped_mm`", "pass").endswith("| leader |")
-    assert row(report, "`batched_mm`", "`batched_mm`", "pass").endswith("| n/a |")
+    candidates = report.partition("## Candidates\n")[2]
+    assert row(candidates, "`batched_mm`", "`batched_mm`", "pass").endswith("| n/a |")
     assert "faster than the choice by more than 2%" in report
 
 

@@ -10,13 +10,14 @@ import pytest
 
 from autotune.decide.entry import evidence_rows
 from autotune.decisions import encode
+from autotune.environment import weight_of
 from autotune.errors import DecisionFileError, InputError, RunFolderError
 from autotune.records.folder import LoadedRun
 from autotune.records.schema import Workload
 from autotune.review.diff import compare_sides
 from autotune.review.diff_figures import THROUGHPUT, figure_changes, rounds_of
 from autotune.review.diff_markdown import render
-from autotune.review.diff_runs import environment_changes, weight_of
+from autotune.review.diff_runs import environment_changes
 from autotune.review.diff_schema import Difference
 from autotune.review.diff_sides import read_side
 from tests.decisions.builders import decision
