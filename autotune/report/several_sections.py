@@ -187,7 +187,7 @@ def _candidates(runs: Sequence[RunShown]) -> list[Block]:
     if renamed:
         verb = "isn't" if len(renamed) == 1 else "aren't"
         text = f"{', '.join(renamed)} {verb} the same candidate in every run, in spite of the name."
-        blocks.append(Paragraph(text, strong=True))
+        blocks.append(Paragraph(text))
     text = (
         "Candidates that aren't in all runs, or not launched the same (engine, backend, arguments):"
     )
