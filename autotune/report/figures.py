@@ -24,7 +24,7 @@ from autotune.report.drawing import (
 from autotune.report.numbers import percent
 from autotune.report.palette import BACKGROUND, Look, assign, look_keys, looks
 from autotune.report.quantities import QUANTITIES, RATIO, TRADEOFF, Quantity
-from autotune.report.text import count, plot_label, short_label
+from autotune.report.text import count, distinct_labels, plot_label
 from autotune.report.tradeoff import Tradeoff, gpus_of, speed_from, tradeoff_of
 from autotune.report.tradeoff_axes import (
     TradeoffExtent,
@@ -34,6 +34,7 @@ from autotune.report.tradeoff_axes import (
 )
 
 OVERVIEW = "overview"
+_MANY_LABELS = 40
 STEMS = (*(quantity.stem for quantity in QUANTITIES), OVERVIEW)
 
 _Panel = tuple[Quantity, str]
@@ -228,7 +229,9 @@ def _draw_tradeoff(
     extra = [front_mark()] if bool(tradeoff.means["front"].any()) else []
     marks = f"{rounds_words(data.summary)}: {tradeoff_words([tradeoff])}"
     legend = [*(text for text, _ in labels), *(str(mark.get_label()) for mark in extra)]
-    figure = new_figure(4.1, heading=[*_about(run.run), marks], legend=legend)
+    # Each mean has a label beside it.
+    height = 4.1 if len(tradeoff.means) <= _MANY_LABELS else 5.6
+    figure = new_figure(height, heading=[*_about(run.run), marks], legend=legend)
     axes = figure.add_subplot(facecolor=BACKGROUND)
     draw_tradeoff(
         axes,
@@ -247,9 +250,10 @@ def _labels(
     data: PlotData, judgement: Judgement, *, drawn: frozenset[str]
 ) -> list[tuple[str, Look | None]]:
     labels: list[tuple[str, Look | None]] = []
+    names = distinct_labels(list(data.looks))
     for name, look in data.looks.items():
         roles = role_words(name, judgement) + ([] if name in drawn else ["no figures"])
-        text = short_label(name) + (f" ({', '.join(roles)})" if roles else "")
+        text = names[name] + (f" ({', '.join(roles)})" if roles else "")
         labels.append((text, look if name in drawn else None))
     return labels
 

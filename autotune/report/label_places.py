@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 Point = tuple[float, float]
 
-_DISTANCES = (3.0, 7.0, 12.0, 18.0, 26.0, 36.0, 48.0, 62.0, 78.0, 96.0, 120.0, 150.0)
+_DISTANCES = (3.0, 7.0, 12.0, 18.0, 26.0, 36.0, 48.0, 62.0, 78.0)
 # Up to the right first, where lines that fall to the right leave room.
 _ANGLES = (45, 90, 0, 135, 315, 180, 270, 225, 67, 22, 112, 157, 337, 292, 202, 247)
 _CROSSING_COSTS = 25.0

@@ -23,8 +23,7 @@ def scale_log_concurrency(axes: Axes, concurrencies: Sequence[int]) -> None:
     """Set the x axis to the measured concurrencies, by equal ratios."""
     axes.set_xscale("log", base=2)
     low, high = concurrencies[0], concurrencies[-1]
-    # Room each side, for what stands beside the outermost concurrencies.
-    margin = 2.0 if low == high else 2 ** max(0.4, 0.05 * math.log2(high / low))
+    margin = 2.0 if low == high else (high / low) ** 0.06
     axes.set_xlim(low / margin, high * margin)
     inches = width_inches(axes) / math.log2(high / low * margin**2)
     _label_concurrencies(axes, {c: math.log2(c) * inches for c in concurrencies}, concurrencies)
@@ -61,8 +60,8 @@ def scale_values(
         limits(low / margin, high * margin)
     else:
         # A difference of a percent shouldn't fill a plot.
-        margin = 0.08 * high if from_zero else max(0.12 * (high - low), 0.15 * high)
-        limits(0 if from_zero else low - margin, high + margin if high > 0 else 1)
+        margin = 0.08 * high if from_zero else max(0.12 * (high - low), 0.06 * high)
+        limits(0 if from_zero else max(0.0, low - margin), high + margin if high > 0 else 1)
         axis.set_major_locator(MaxNLocator(nbins=min(6, most), steps=[1, 2, 2.5, 5, 10]))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
 

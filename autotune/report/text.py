@@ -5,8 +5,11 @@ format; escaping for one format is that format's own business.
 """
 
 import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 LONGEST = 300
+_LONGER = 64  # As much as a legend of one column has room for, with a number and roles.
 
 _TERMINAL_ESCAPE = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movements
@@ -41,6 +44,22 @@ def short_label(text: str, *, longest: int = 44) -> str:
         return text
     end = (longest - 3) * 2 // 5
     return f"{text[: longest - 3 - end]}...{text[-end:]}"
+
+
+def distinct_labels(names: Sequence[str]) -> dict[str, str]:
+    """Return a label for each name, no two alike: as short as `short_label` where that is enough.
+
+    Names that are cut into one text get more of themselves, and a number where that doesn't help.
+    """
+    labels = {name: short_label(name) for name in names}
+    labels |= {name: short_label(name, longest=_LONGER) for name in _alike(labels)}
+    numbers = {name: number for number, name in enumerate(names, start=1)}
+    return labels | {name: f"{numbers[name]}: {labels[name]}" for name in _alike(labels)}
+
+
+def _alike(labels: Mapping[str, str]) -> list[str]:
+    times = Counter(labels.values())
+    return [name for name, label in labels.items() if times[label] > 1]
 
 
 def count(number: int, noun: str) -> str:

@@ -16,10 +16,13 @@ from autotune.report.scales import scale_values
 from autotune.report.text import count, plot_label
 from autotune.report.tradeoff import SpeedFrom, Tradeoff
 
-FRONT_COLOUR = "#C8C8C8"
+# Of the rings and the line of the front: it stands out from the ground, and is no candidate's.
+FRONT_COLOUR = "#808080"
 _LABEL_SIZE = 7.5
 _CHARACTER = 0.64 * _LABEL_SIZE
 _MARK_SIZE = 6.0
+_RING_SIZE = _MARK_SIZE + 6.0
+_FRONT_WIDTH = 1.1
 _POINTS_AN_INCH = 72.0
 # A label this near its mark needs no line to it.
 _NEAR = 12.0
@@ -92,10 +95,10 @@ def front_mark() -> Line2D:
         [],
         [],
         color=FRONT_COLOUR,
-        linewidth=1.6,
+        linewidth=_FRONT_WIDTH,
         marker="o",
-        markersize=_MARK_SIZE + 5.0,
-        markeredgewidth=0,
+        markersize=_RING_SIZE,
+        markerfacecolor=BACKGROUND,
         label="front: no admissible point has more of both",
     )
 
@@ -164,11 +167,11 @@ def _draw_front(axes: Axes, means: pd.DataFrame) -> None:
         front["per_user"],
         front["per_gpu"],
         color=FRONT_COLOUR,
-        linewidth=1.6,
+        linewidth=_FRONT_WIDTH,
         drawstyle="steps-pre",
         marker="o",
-        markersize=_MARK_SIZE + 7.0,
-        markeredgewidth=0,
+        markersize=_RING_SIZE,
+        markerfacecolor=BACKGROUND,
         gid="front",
         zorder=1.5,
     )

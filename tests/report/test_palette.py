@@ -7,7 +7,16 @@ import msgspec
 import pytest
 
 from autotune.records.schema import Candidate, RunRecord
-from autotune.report.palette import BACKGROUND, COLOURS, INK, assign, look_keys, looks
+from autotune.report.palette import (
+    BACKGROUND,
+    COLOURS,
+    FAINT_INK,
+    INK,
+    assign,
+    look_keys,
+    looks,
+)
+from autotune.report.tradeoff_axes import FRONT_COLOUR
 from tests.records.builders import run_record
 
 # Machado, Oliveira and Fernandes (2009), severity 1.0, on linear RGB.
@@ -78,6 +87,8 @@ def test_colours_stay_apart_for_every_kind_of_sight(who: str) -> None:
 def test_lines_and_text_stand_out_from_the_ground() -> None:
     assert min(contrast(colour, BACKGROUND) for colour in COLOURS) >= 3.0
     assert contrast(INK, BACKGROUND) >= 7.0
+    assert contrast(FAINT_INK, BACKGROUND) >= 4.5
+    assert contrast(FRONT_COLOUR, BACKGROUND) >= 3.0
 
 
 def test_up_to_eight_have_colours_of_their_own_and_72_look_different() -> None:

@@ -1,5 +1,6 @@
 """No label of a drawn plot covers another, however many there are, near, long or far apart."""
 
+import math
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 
@@ -12,9 +13,9 @@ from autotune.report.axes import Extent, PlotData, draw_panel
 from autotune.report.drawing import new_figure, plain_settings
 from autotune.report.palette import assign, looks
 from autotune.report.quantities import RATIO, THROUGHPUT, TTFT, Quantity
-from autotune.report.scales import labelled
+from autotune.report.scales import labelled, scale_log_concurrency, scale_values
 from autotune.report.tables import points_table, summary_table
-from autotune.report.text import short_label
+from autotune.report.text import distinct_labels, short_label
 from autotune.report.tradeoff import speed_from, tradeoff_of
 from autotune.report.tradeoff_axes import TradeoffExtent, draw_tradeoff, label_points
 from tests.records.builders import make_judgement, make_run
@@ -107,6 +108,26 @@ def test_concurrencies_in_the_plot_per_gpu_stay_apart(
         assert assert_apart(figure, axes.xaxis.get_ticklabels()) > 0
 
 
+def test_near_concurrencies_fill_the_panel() -> None:
+    axes = new_figure(3.0, heading=["x"], legend=[]).add_subplot()
+    scale_log_concurrency(axes, (96, 128))
+    low, high = axes.get_xlim()
+    assert low < 96 and high > 128
+    assert math.log(128 / 96) > 0.8 * math.log(high / low)
+
+
+@pytest.mark.parametrize("values", [(1.0, 7.9), (5.0, 5.0), (0.0, 3.0), (99.0, 100.0)], ids=str)
+def test_no_scale_goes_below_zero_and_near_values_keep_their_nearness(
+    values: tuple[float, float],
+) -> None:
+    axes = new_figure(3.0, heading=["x"], legend=[]).add_subplot()
+    scale_values(axes, "x", values, from_zero=False)
+    low, high = axes.get_xlim()
+    assert 0 <= low <= values[0] and values[1] < high
+    if values[0] == 99.0:  # A percent shouldn't look like much.
+        assert high - low > 10
+
+
 def test_a_label_without_room_goes_a_row_down_or_away() -> None:
     assert labelled({64: 0.0, 96: 0.1, 128: 2.0}) == {128: 0, 96: 0, 64: 1}
     assert labelled({1: 0.0, 2: 0.01, 3: 0.02}) == {3: 0, 2: 1}
@@ -118,3 +139,15 @@ def test_long_names_are_cut_in_the_middle_so_that_their_ends_tell_them_apart() -
     assert short[0] != short[1]
     assert all(len(text) <= 44 and "..." in text for text in short)
     assert short_label("triton") == "triton"
+
+
+def test_names_that_differ_in_the_middle_keep_labels_of_their_own() -> None:
+    near = [f"flashinfer_trtllm_routed_block_m_{m}_and_the_same_end_of_it" for m in (64, 128)]
+    assert short_label(near[0]) == short_label(near[1])
+    labels = distinct_labels([*near, "triton"])
+    assert len(set(labels.values())) == 3
+    assert "m_64" in labels[near[0]] and labels["triton"] == "triton"
+    far = ["a" * 60 + m + "b" * 60 for m in ("1", "2")]
+    labels = distinct_labels(far)
+    assert labels[far[0]] != labels[far[1]]
+    assert all(len(label) <= 67 for label in labels.values())
