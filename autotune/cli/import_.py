@@ -97,6 +97,14 @@ def import_table(
             "sample, or repetitions on one server, which are averaged into one."
         ),
     ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME:UNIT",
+            help="The metric of Markdown tables that don't say theirs, e.g. "
+            "output_throughput:tok/s.",
+        ),
+    ] = None,
     source: Annotated[
         str | None, typer.Option(help="Where the files were published, e.g. a pull request's URL.")
     ] = None,
@@ -146,6 +154,7 @@ def import_table(
         backend=default_backend,
         file_backends=file_backends,
         repeats=repeats,
+        metric=metric,
         source=source,
     )
     created_at = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -9,7 +9,16 @@ from pathlib import Path
 
 from autotune.decisions import one_line
 from autotune.errors import InputError, UsageError
-from autotune.importers import sglang_bench_serving, tidy_csv, vllm_bench_serve, vllm_bench_sweep
+from autotune.importers import (
+    aiperf,
+    aiperf_csv,
+    guidellm,
+    markdown_table,
+    sglang_bench_serving,
+    tidy_csv,
+    vllm_bench_serve,
+    vllm_bench_sweep,
+)
 from autotune.importers.csv_file import quoted
 from autotune.importers.reading import Readings
 from autotune.importers.source_file import describe_content
@@ -49,6 +58,30 @@ FORMATS = (
         title="a folder of vllm bench sweep serve",
         looks_like=vllm_bench_sweep.looks_like,
         read=vllm_bench_sweep.read,
+    ),
+    Format(
+        name=guidellm.NAME,
+        title="a report of guidellm",
+        looks_like=guidellm.looks_like,
+        read=guidellm.read,
+    ),
+    Format(
+        name=aiperf.NAME,
+        title="a JSON export of aiperf, or its folder",
+        looks_like=aiperf.looks_like,
+        read=aiperf.read,
+    ),
+    Format(
+        name=aiperf_csv.NAME,
+        title="a CSV export of aiperf",
+        looks_like=aiperf_csv.looks_like,
+        read=aiperf_csv.read,
+    ),
+    Format(
+        name=markdown_table.NAME,
+        title="tables in Markdown",
+        looks_like=markdown_table.looks_like,
+        read=markdown_table.read,
     ),
 )
 

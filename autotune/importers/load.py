@@ -5,6 +5,7 @@ from pathlib import Path
 
 from autotune.decisions import one_line
 from autotune.errors import UsageError
+from autotune.importers import markdown_table
 from autotune.importers.assemble import assemble
 from autotune.importers.formats import Format, detect, named
 from autotune.importers.reading import Readings
@@ -45,13 +46,20 @@ def import_files(
             )
         _refuse_tool_options(options)
         return import_tidy(paths[0], options, created_at=created_at)
-    sources = [(path, _read(path, each)) for path, each in zip(paths, formats, strict=True)]
+    if options.metric is not None and not any(each.name == markdown_table.NAME for each in formats):
+        raise UsageError("--metric: only tables in Markdown leave their metric open: leave it out")
+    sources = [
+        (path, _read(path, each, metric=options.metric))
+        for path, each in zip(paths, formats, strict=True)
+    ]
     return assemble(sources, options, created_at=created_at)
 
 
-def _read(path: Path, of_format: Format) -> Readings:
+def _read(path: Path, of_format: Format, *, metric: str | None) -> Readings:
     if of_format.read is None:
         raise ValueError(of_format.name)
+    if of_format.name == markdown_table.NAME:
+        return markdown_table.read(path, metric=metric)
     return of_format.read(path)
 
 
@@ -60,6 +68,7 @@ def _refuse_tool_options(options: ImportOptions) -> None:
     for flag, given in (
         ("--backend", options.backend or options.file_backends),
         ("--repeats", options.repeats),
+        ("--metric", options.metric),
     ):
         if given:
             raise UsageError(f"{flag}: a tidy table says that itself: leave it out")

@@ -34,7 +34,8 @@ class ImportOptions:
     The rest is for other tools' result files: ``backend`` names the backend of all files that
     don't say theirs, ``file_backends`` that of single files (by path as given, or by name).
     ``repeats`` says what points are that were measured several times: fresh server starts, or
-    repetitions on one server. ``source`` is where the files were published.
+    repetitions on one server. ``metric`` is the metric and unit of tables in Markdown that don't
+    say theirs, as ``output_throughput:tok/s``. ``source`` is where the files were published.
 
     Raises:
         UsageError: a name that can't be one, a count below 1, ``also_arch`` without a reason or
@@ -63,6 +64,7 @@ class ImportOptions:
     backend: str | None = None
     file_backends: Mapping[str, str] = field(default_factory=dict)
     repeats: Repeats | None = None
+    metric: str | None = None
     source: str | None = None
 
     def __post_init__(self) -> None:

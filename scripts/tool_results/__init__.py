@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 
-from tool_results import sglang, vllm
+from tool_results import aiperf, guidellm, sglang, vllm
 from tool_results.workplace import Workplace
 
 RECIPES: dict[str, Callable[[Workplace], None]] = {
+    "aiperf": aiperf.write,
+    "guidellm": guidellm.write,
     "sglang": sglang.write,
     "vllm": vllm.write,
 }
