@@ -4,10 +4,8 @@
 the same of the same records.
 """
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -23,8 +21,8 @@ from autotune.errors import EXIT_DONE, EXIT_OPEN, RunFolderError
 from autotune.probe.schema import CandidateVerdict
 from autotune.records.folder import (
     DECISION_FILE,
-    ENVIRONMENT_FILE,
     RunFolder,
+    read_environment_file,
     read_whole,
     write_atomically,
 )
@@ -109,7 +107,7 @@ def report_into(paths: Sequence[Path], to: Path) -> tuple[str, ...]:
                 label=label,
                 subject=Subject.of(derived.loaded, derived.judgement, verdicts=derived.verdicts),
                 measured_on=measured_at(derived.loaded),
-                environment=_environment(path),
+                environment=read_environment_file(path),
                 side_effects=side_effects(derived.race.run, catalog=read_catalog()),
             )
         )
@@ -141,7 +139,7 @@ def _write_report(folder: RunFolder, derived: Derivation, to: Path | None = None
         derived.loaded,
         derived.judgement,
         derived.verdicts,
-        environment=_environment(folder.path),
+        environment=read_environment_file(folder.path),
         side_effects=side_effects(derived.race.run, catalog=read_catalog()),
         to=to,
     )
@@ -187,11 +185,3 @@ def _read_existing(path: Path, key: DecisionKey) -> DecisionFile | None:
     existing = decode(data, where=str(path))
     check_decision(existing, key, where=str(path))
     return existing
-
-
-def _environment(path: Path) -> dict[str, Any] | None:
-    try:
-        content = json.loads(read_whole(path / ENVIRONMENT_FILE))
-    except (OSError, ValueError, RecursionError):
-        return None
-    return content if isinstance(content, dict) else None

@@ -1,9 +1,7 @@
 """A CSV file as rows that know their line, whatever bytes it holds."""
 
 import csv
-import hashlib
 import io
-import stat
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +9,7 @@ from pathlib import Path
 
 from autotune.decisions import one_line
 from autotune.errors import InputError
+from autotune.importers.source_file import read_text
 
 LARGEST_FILE = 16 * 2**20
 _LONGEST_CELL = 500
@@ -55,8 +54,8 @@ def read_table(path: Path, *, columns: Sequence[str]) -> Table:
             holds one that doesn't print.
     """
     where = one_line(str(path))
-    data = _read(path, where=where)
-    records = _records(_decode(data, where=where), where=where)
+    source = read_text(path, where=where, largest=LARGEST_FILE)
+    records = _records(source.text, where=where)
     header_line, header = next(records, (1, []))
     names = [name.strip() for name in header]
     _check_header(names, columns, where=f"{where}, line {header_line}")
@@ -76,42 +75,8 @@ def read_table(path: Path, *, columns: Sequence[str]) -> Table:
         where=where,
         rows=tuple(rows),
         extra=tuple(name for name in names if name not in columns),
-        sha256=hashlib.sha256(data).hexdigest(),
+        sha256=source.sha256,
     )
-
-
-def _read(path: Path, *, where: str) -> bytes:
-    try:
-        mode = path.stat().st_mode
-        if stat.S_ISDIR(mode):
-            raise InputError(f"{where}: a folder: name the CSV file in it")
-        if not stat.S_ISREG(mode):
-            raise InputError(f"{where}: not a regular file: save the table to a file first")
-        with path.open("rb") as file:
-            data = file.read(LARGEST_FILE + 1)
-    except FileNotFoundError:
-        raise InputError(f"{where}: no such file: name a CSV file") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{where}: can't be read: {error}") from None
-    if len(data) > LARGEST_FILE:
-        raise InputError(
-            f"{where}: over {LARGEST_FILE // 2**20} MiB, which no published table is: "
-            "is it another file?"
-        )
-    if not data.strip():
-        raise InputError(f"{where}: empty: nothing to import")
-    return data
-
-
-def _decode(data: bytes, *, where: str) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            f"{where}, line {line}: not text in UTF-8 (byte {error.start}): save the table as "
-            "CSV in UTF-8"
-        ) from None
 
 
 def _records(text: str, *, where: str) -> Iterator[tuple[int, list[str]]]:

@@ -6,9 +6,13 @@ with its ramp-up and drain. What only one of them writes is in its own module.
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
+from autotune.errors import InputError
 from autotune.importers.json_file import Fields
+from autotune.importers.reading import Reading, Readings, shared_facts
+from autotune.importers.source_file import SourceText
 from autotune.records.schema import Distribution, PointFigures
 
 _MS = 1e-3
@@ -16,6 +20,52 @@ _PARTS = {"mean": "mean", "p50": "median", "p90": "p90", "p95": "p95", "p99": "p
 # Both tools compute one from the other, so that a larger difference is an edited file, or
 # another unit.
 _ROUNDING = 0.01
+
+
+def collect(
+    results: Sequence[Fields],
+    take: Callable[[Fields], tuple[Reading, dict[str, str], Sequence[str]]],
+    *,
+    name: str,
+    path: Path,
+    source: SourceText,
+) -> Readings:
+    """Return what a file's results say together; open loops among them are left out.
+
+    Args:
+        results: the file's results, in its order.
+        take: makes a point of one, its facts, and a sentence about each part that has no place.
+        name: the format's name.
+        path: the file.
+        source: its text.
+
+    Raises:
+        InputError: none can be taken, one is broken, or they are of different servers or
+            workloads.
+    """
+    readings: list[Reading] = []
+    facts: list[tuple[str, dict[str, str]]] = []
+    skipped: list[str] = []
+    for fields in results:
+        open_loop = closed_loop(fields)
+        if open_loop is not None:
+            skipped.append(f"{fields.where}: {open_loop}")
+            continue
+        reading, said, left_out = take(fields)
+        readings.append(reading)
+        facts.append((fields.where, said))
+        skipped += left_out
+    if not readings:
+        raise InputError(f"{source.where}: nothing to import: {'; '.join(skipped[:4])}")
+    return Readings(
+        format=name,
+        where=source.where,
+        readings=tuple(readings),
+        facts=shared_facts(facts),
+        skipped=tuple(skipped),
+        files={path.name: source.sha256},
+        rows=len(results),
+    )
 
 
 def serving_figures(

@@ -3,14 +3,14 @@
 Read with SGLang 0.5.23's own source beside it; ``docs/importing.md`` has the table of fields.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from autotune.errors import InputError
 from autotune.importers.json_file import Fields, has_keys, parse_lines
-from autotune.importers.reading import Reading, Readings, shared_facts
-from autotune.importers.serving_json import closed_loop, serving_figures
+from autotune.importers.reading import Reading, Readings
+from autotune.importers.serving_json import collect, serving_figures
 from autotune.importers.sglang_server_info import ServerFacts, read_server_info
 from autotune.importers.source_file import head, read_text
 from autotune.records.schema import PointFigures
@@ -37,31 +37,13 @@ def read(path: Path) -> Readings:
             or workloads, or none can be taken; file and line are named.
     """
     source = read_text(path)
-    lines = parse_lines(source)
-    readings: list[Reading] = []
-    facts: list[tuple[str, dict[str, str]]] = []
-    skipped: list[str] = []
-    for fields in lines:
-        open_loop = closed_loop(fields)
-        if open_loop is not None:
-            skipped.append(f"{fields.where}: {open_loop}")
-            continue
-        server = read_server_info(fields)
-        reading, left_out = _reading(fields, server)
-        readings.append(reading)
-        facts.append((fields.where, server.facts | _workload(fields)))
-        skipped += [*server.left_out, *left_out]
-    if not readings:
-        raise InputError(f"{source.where}: nothing to import: {'; '.join(skipped[:4])}")
-    return Readings(
-        format=NAME,
-        where=source.where,
-        readings=tuple(readings),
-        facts=shared_facts(facts),
-        skipped=tuple(skipped),
-        files={path.name: source.sha256},
-        rows=len(lines),
-    )
+    return collect(parse_lines(source), _take, name=NAME, path=path, source=source)
+
+
+def _take(fields: Fields) -> tuple[Reading, dict[str, str], Sequence[str]]:
+    server = read_server_info(fields)
+    reading, left_out = _reading(fields, server)
+    return reading, server.facts | _workload(fields), (*server.left_out, *left_out)
 
 
 def _reading(fields: Fields, server: ServerFacts) -> tuple[Reading, tuple[str, ...]]:

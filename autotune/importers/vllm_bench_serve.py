@@ -3,15 +3,15 @@
 Read with vLLM 0.32.0's own source beside it; ``docs/importing.md`` has the table of fields.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from autotune.errors import InputError
 from autotune.importers.csv_file import quoted
 from autotune.importers.json_file import Fields, has_keys, parse_lines, parse_object
-from autotune.importers.reading import Reading, Readings, shared_facts
-from autotune.importers.serving_json import closed_loop, serving_figures
+from autotune.importers.reading import Reading, Readings
+from autotune.importers.serving_json import collect, serving_figures
 from autotune.importers.source_file import SourceText, head, read_text
 from autotune.records.schema import MeasurementWarning, PointFigures
 
@@ -38,30 +38,12 @@ def read(path: Path) -> Readings:
             or workloads, or none can be taken; file and line are named.
     """
     source = read_text(path)
-    results = objects_in(source)
-    readings: list[Reading] = []
-    facts: list[tuple[str, dict[str, str]]] = []
-    skipped: list[str] = []
-    for fields in results:
-        open_loop = closed_loop(fields)
-        if open_loop is not None:
-            skipped.append(f"{fields.where}: {open_loop}")
-            continue
-        reading, left_out = reading_of(fields)
-        readings.append(reading)
-        facts.append((fields.where, facts_of(fields)))
-        skipped += [*left_out, *_metadata(fields)]
-    if not readings:
-        raise InputError(f"{source.where}: nothing to import: {'; '.join(skipped[:4])}")
-    return Readings(
-        format=NAME,
-        where=source.where,
-        readings=tuple(readings),
-        facts=shared_facts(facts),
-        skipped=tuple(skipped),
-        files={path.name: source.sha256},
-        rows=len(results),
-    )
+    return collect(objects_in(source), _take, name=NAME, path=path, source=source)
+
+
+def _take(fields: Fields) -> tuple[Reading, dict[str, str], Sequence[str]]:
+    reading, left_out = reading_of(fields)
+    return reading, facts_of(fields), (*left_out, *_metadata(fields))
 
 
 def objects_in(source: SourceText) -> list[Fields]:

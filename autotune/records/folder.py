@@ -12,7 +12,7 @@ import os
 import stat
 import tempfile
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -86,6 +86,15 @@ def read_whole(path: Path) -> bytes:
         if status.st_size > _LARGEST_FILE:
             raise OSError(errno.EFBIG, "larger than 64 MiB", str(path))
         return file.read()
+
+
+def read_environment_file(path: Path) -> dict[str, Any] | None:
+    """Return a run folder's environment.json, ``None`` where there is none that can be read."""
+    try:
+        content = msgspec.json.decode(read_whole(path / ENVIRONMENT_FILE))
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return content if isinstance(content, dict) else None
 
 
 def sha256_of(path: Path) -> str:

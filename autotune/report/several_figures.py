@@ -23,12 +23,13 @@ from autotune.report.figures import (
     rejected_of,
     rounds_words,
     tradeoff_words,
+    why_no_gpus,
     workload_words,
 )
 from autotune.report.palette import BACKGROUND, FAINT_INK, INK, Look, assign, look_keys, looks
 from autotune.report.quantities import QUANTITIES, TRADEOFF, Quantity
 from autotune.report.several import RunShown
-from autotune.report.text import plot_label, short_label
+from autotune.report.text import distinct_labels, plot_label, short_label
 from autotune.report.tradeoff import gpus_of, speed_from, tradeoff_of
 from autotune.report.tradeoff_axes import (
     TradeoffExtent,
@@ -120,7 +121,8 @@ def _draw_tradeoffs(runs: Sequence[RunShown], datas: Sequence[PlotData]) -> Figu
     labels = _labels(datas, [frozenset(one.means["candidate"]) for one in tradeoffs])
     extra = [front_mark()] if any(bool(one.means["front"].any()) for one in tradeoffs) else []
     if any(one.gpus is None for one in tradeoffs):
-        marks += "; per server, since not every run has a known number of GPUs"
+        reasons = dict.fromkeys(why_no_gpus(run.run) for run in runs if gpus_of(run.run) is None)
+        marks += f"; per server ({'; '.join(reasons)})"
     legend = [*(text for text, _ in labels), *(str(mark.get_label()) for mark in extra)]
     figure, panels = _new_panels(
         runs, _TRADEOFF_INCHES, marks=_with_hollow(marks, datas), legend=legend
@@ -214,8 +216,9 @@ def _labels(
         for name, look in data.looks.items():
             if name in measured:
                 names.setdefault((look.colour, look.marker), {})[name] = None
+    labels = distinct_labels([name for ones in names.values() for name in ones])
     return [
-        (" / ".join(short_label(name) for name in ones), Look(colour=colour, marker=marker))
+        (" / ".join(labels[name] for name in ones), Look(colour=colour, marker=marker))
         for (colour, marker), ones in names.items()
     ]
 

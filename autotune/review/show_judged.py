@@ -1,7 +1,6 @@
 """A run folder read and judged, with nothing written: what `show`, `list` and `diff` tell of it."""
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -10,7 +9,7 @@ from autotune.decide.search import next_search_round
 from autotune.decisions.schema import DecisionFile, decode
 from autotune.derive import Derivation, derive
 from autotune.errors import ConfigError, DecisionFileError, RunFolderError
-from autotune.records.folder import CONFIG_FILE, DECISION_FILE, ENVIRONMENT_FILE, read_whole
+from autotune.records.folder import CONFIG_FILE, DECISION_FILE, read_whole
 from autotune.sweep.race import Stop, next_round, over_budget
 
 
@@ -52,15 +51,6 @@ def progress_of(judged: Judged) -> Progress:
         return Progress(imported=True, finished=True, launches=made, sentence="imported")
     finished, sentence = _next(judged)
     return Progress(imported=False, finished=finished, launches=made, sentence=sentence)
-
-
-def read_environment_file(path: Path) -> dict[str, Any] | None:
-    """Return a run's environment.json, ``None`` where there is none that can be read."""
-    try:
-        content = msgspec.json.decode(read_whole(path / ENVIRONMENT_FILE))
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    return content if isinstance(content, dict) else None
 
 
 def _own_decision(path: Path) -> DecisionFile | None:

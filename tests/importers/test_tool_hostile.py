@@ -2,7 +2,6 @@
 
 import json
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autotune.errors import AutotuneError, InputError
-from autotune.importers import import_files, write_import
-from autotune.records.folder import load_records
+from autotune.errors import InputError
+from autotune.importers import import_files
 from tests.importers.builders import ORIGIN
 from tests.importers.tool_files import (
     CREATED_AT,
     SGLANG,
     VLLM,
     changed,
+    check_import,
     import_tool,
     lines_of,
     setting,
@@ -29,22 +28,6 @@ from tests.importers.tool_files import (
 TAGGED = SGLANG / "tagged.jsonl"
 PLAIN = VLLM / "plain.json"
 _REAL = [TAGGED, SGLANG / "with_server_info.jsonl", PLAIN, VLLM / "details.json"]
-
-
-def _check(name: str, content: bytes, **given: Any) -> None:
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        path = folder / name
-        path.write_bytes(content)
-        try:
-            imported = import_tool(path, **given)
-        except AutotuneError as error:
-            assert str(error).isprintable()
-            assert [each.name for each in folder.iterdir()] == [name]
-            return
-        assert all(text.isprintable() for text in (*imported.skipped, *imported.notes))
-        write_import(imported, folder=folder / "run")
-        assert load_records(folder / "run") == imported.run
 
 
 _VALUES = st.one_of(
@@ -69,7 +52,7 @@ def test_any_value_in_any_place(data: st.DataObject, source: Path) -> None:
         else:
             said[key] = data.draw(_VALUES)
     given_name = {} if said.get("tag") else {"backend": "triton"}
-    _check(source.name, json.dumps(said).encode("utf-8", "surrogatepass"), **given_name)
+    check_import(source.name, json.dumps(said).encode("utf-8", "surrogatepass"), **given_name)
 
 
 @settings(max_examples=150, deadline=None)
@@ -85,7 +68,7 @@ def test_any_bytes_cut_or_changed(data: st.DataObject, source: Path) -> None:
                 content[at] = data.draw(st.integers(0, 255))
             case _:
                 content[at:at] = content[max(0, at - 30) : at]
-    _check(source.name, bytes(content), backend="triton")
+    check_import(source.name, bytes(content), backend="triton")
 
 
 @pytest.mark.parametrize("source", [TAGGED, PLAIN], ids=["sglang", "vllm"])

@@ -2,7 +2,6 @@
 
 import copy
 import json
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autotune.errors import AutotuneError
-from autotune.importers import write_import
 from autotune.importers.markdown_table_cells import read_cell
 from autotune.importers.markdown_table_words import read_label
-from autotune.records.folder import load_records
 from tests.importers.markdown_tables import grids, long_form, metric_rows, tidy_rows
-from tests.importers.tool_files import TOOLS, import_tool
+from tests.importers.tool_files import TOOLS, check_import
 
 _JSON = sorted([*TOOLS.glob("guidellm/*.json"), *TOOLS.glob("aiperf/*/*.json")])
 _TABLES = sorted(TOOLS.glob("aiperf/*/*.csv"))
@@ -54,22 +50,6 @@ _PIECES = st.one_of(
 _METRICS = st.sampled_from([None, None, "output_throughput:tok/s"])
 
 
-def _check(name: str, content: bytes, **given: Any) -> None:
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        path = folder / name
-        path.write_bytes(content)
-        try:
-            imported = import_tool(path, **given)
-        except AutotuneError as error:
-            assert str(error).isprintable()
-            assert [each.name for each in folder.iterdir()] == [name]
-            return
-        assert all(text.isprintable() for text in (*imported.skipped, *imported.notes))
-        write_import(imported, folder=folder / "run")
-        assert load_records(folder / "run") == imported.run
-
-
 def _branch(content: Any, choose: Callable[[list[Any]], Any]) -> tuple[Any, Any]:
     """Some place in a document: what holds it, and its key."""
     while True:
@@ -90,7 +70,7 @@ def test_any_value_in_any_place(data: st.DataObject, source: Path) -> None:
     for _ in range(data.draw(st.integers(1, 3))):
         held, key = _branch(said, lambda keys: data.draw(st.sampled_from(keys)))
         held[key] = copy.deepcopy(data.draw(_VALUES))
-    _check("it.json", json.dumps(said).encode(), backend="triton")
+    check_import("it.json", json.dumps(said).encode(), backend="triton")
 
 
 @settings(max_examples=60, deadline=None)
@@ -100,7 +80,7 @@ def test_any_cut_and_any_byte(data: st.DataObject, source: Path) -> None:
     for _ in range(data.draw(st.integers(0, 4))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     cut = data.draw(st.one_of(st.none(), st.integers(0, len(content))))
-    _check(f"it{source.suffix}", bytes(content[:cut]), backend="triton")
+    check_import(f"it{source.suffix}", bytes(content[:cut]), backend="triton")
 
 
 @settings(max_examples=100, deadline=None)
@@ -113,7 +93,7 @@ def test_any_cell_of_an_exported_table(data: st.DataObject, source: Path) -> Non
         at = data.draw(st.integers(0, len(cells) - 1))
         cells[at] = data.draw(st.one_of(_PIECES, st.floats().map(str)))
         lines[number] = ",".join(cells)
-    _check("it.csv", "\n".join(lines).encode(), backend="triton", concurrency=8)
+    check_import("it.csv", "\n".join(lines).encode(), backend="triton", concurrency=8)
 
 
 @settings(max_examples=300, deadline=None)
@@ -123,7 +103,7 @@ def test_any_change_of_a_pasted_table(data: st.DataObject, text: str) -> None:
         start = data.draw(st.integers(0, len(text)))
         end = min(len(text), start + data.draw(st.integers(0, 12)))
         text = text[:start] + data.draw(_PIECES) + text[end:]
-    _check("pr.md", text.encode("utf-8", "replace"), metric=data.draw(_METRICS))
+    check_import("pr.md", text.encode("utf-8", "replace"), metric=data.draw(_METRICS))
 
 
 @settings(max_examples=200, deadline=None)

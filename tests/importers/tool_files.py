@@ -1,12 +1,15 @@
 """The checked-in result files of real tools, changed copies of them, and importing either."""
 
 import json
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from autotune.decisions.schema import Geometry
-from autotune.importers import Imported, ImportOptions, import_files
+from autotune.errors import AutotuneError
+from autotune.importers import Imported, ImportOptions, import_files, write_import
+from autotune.records.folder import load_records
 from autotune.records.schema import PointRecord
 
 TOOLS = Path(__file__).parent.parent / "data" / "tools"
@@ -73,3 +76,20 @@ def faster(content: dict[str, Any], factor: float) -> dict[str, Any]:
     )
     changes = {key: content[key] * factor for key in rates if content.get(key) is not None}
     return content | changes | {"duration": content["duration"] / factor}
+
+
+def check_import(name: str, content: bytes, **given: Any) -> None:
+    """Hold that a file is imported whole, or refused in one line with nothing left behind."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        path = folder / name
+        path.write_bytes(content)
+        try:
+            imported = import_tool(path, **given)
+        except AutotuneError as error:
+            assert str(error).isprintable()
+            assert [each.name for each in folder.iterdir()] == [name]
+            return
+        assert all(text.isprintable() for text in (*imported.skipped, *imported.notes))
+        write_import(imported, folder=folder / "run")
+        assert load_records(folder / "run") == imported.run

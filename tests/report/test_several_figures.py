@@ -85,7 +85,7 @@ def test_per_gpu_or_per_server_but_never_both() -> None:
     words = texts(draw_several(runs)["per_gpu.svg"])
     assert "Output tokens/s per server" in words
     assert "Output tokens/s per GPU" not in words
-    assert any("not every run has a known number of GPUs" in word for word in words)
+    assert any("per server (number of GPUs not recorded)" in word for word in words)
 
 
 def test_who_is_rejected_in_one_run_is_hollow_there_only() -> None:
