@@ -102,7 +102,7 @@ def import_table(
         typer.Option(
             metavar="NAME:UNIT",
             help="The metric of Markdown tables that don't say theirs, e.g. "
-            "output_throughput:tok/s.",
+            "output_throughput:tok/s; several with a comma between them.",
         ),
     ] = None,
     source: Annotated[

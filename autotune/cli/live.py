@@ -13,9 +13,9 @@ from rich.text import Text
 
 from autotune.cli.dry_run import duration
 from autotune.cli.output import printable
-from autotune.cli.plain import ratio_text
+from autotune.cli.plain import CONCLUDING, ratio_text
 from autotune.cli.view import View, Warned, seconds_left
-from autotune.sweep.progress import PhaseBegan, PointProgress, Row, Standings
+from autotune.sweep.progress import PhaseBegan, PointProgress, QuestionsProgress, Row, Standings
 
 _BAR = 24
 _SHORTEST_NAME = 12
@@ -24,6 +24,7 @@ _ASCII = str.maketrans({"━": "#", "─": "-", "…": "~", "▶": ">", "✗": "
 _PHASES = {
     "starting": "starting the server",
     "probing": "probing its answers",
+    "asking": "asking questions",
     "warming_up": "warming up",
     "measuring": "measuring",
     "stopping": "stopping the server",
@@ -110,7 +111,11 @@ def _current(view: View, width: int, *, now_s: float) -> list[Text]:
         return []
     if view.ended is not None:
         how = "stopped by" if view.ended.stopped else "the race is over:"
-        return [Text(), _line(width, (f"{how} {view.ended.reason}", "bold"))]
+        over = [Text(), _line(width, (f"{how} {view.ended.reason}", "bold"))]
+        if view.concluding_at_s is not None:
+            text = f"  {CONCLUDING}, {clock(now_s - view.concluding_at_s)}"
+            over.append(_line(width, (text, "cyan")))
+        return over
     if launch is None:
         return [Text(), _line(width, ("between launches: judging what is recorded", "dim"))]
     head = f"round {launch.round}  "
@@ -126,13 +131,19 @@ def _current(view: View, width: int, *, now_s: float) -> list[Text]:
 
 
 def _phase(
-    phase: PhaseBegan, progress: PointProgress | None, width: int, *, passed_s: float
+    phase: PhaseBegan,
+    progress: PointProgress | QuestionsProgress | None,
+    width: int,
+    *,
+    passed_s: float,
 ) -> Text:
     where = f" concurrency {phase.concurrency}" if phase.concurrency is not None else ""
     again = " again, it wasn't steady" if phase.attempt > 1 and phase.phase == "measuring" else ""
     text = f"  {_PHASES[phase.phase]}{where}{again}"
-    if phase.phase == "measuring" and progress is not None:
+    if isinstance(progress, PointProgress):
         return _requests(text, progress, width)
+    if phase.phase == "asking":
+        return _questions(text, phase, progress, width, passed_s=passed_s)
     if phase.limit_s is not None:
         text += f", {clock(passed_s)} of at most {clock(phase.limit_s)}"
     else:
@@ -152,8 +163,34 @@ def _requests(text: str, progress: PointProgress, width: int) -> Text:
         parts.append((f"  {progress.failed} failed", "red"))
     if progress.tokens_per_s is not None:
         parts.append((f"  {progress.tokens_per_s:,.0f} tokens/s so far", "bold"))
+    return _with_bar(text, parts, width, share=done / whole if whole else None)
+
+
+def _questions(
+    text: str,
+    phase: PhaseBegan,
+    progress: QuestionsProgress | None,
+    width: int,
+    *,
+    passed_s: float,
+) -> Text:
+    """How many of a task's questions are answered, from the first moment on."""
+    answered, failed, total = 0, 0, phase.requests or 0
+    if progress is not None:
+        answered, failed, total = progress.answered, progress.failed, progress.total
+    parts = [(f"  {answered}/{total} answered", "")]
+    if failed:
+        parts.append((f"  {failed} failed", "red"))
+    parts.append((f"  {clock(passed_s)}", ""))
+    return _with_bar(text, parts, width, share=answered / total if total else None)
+
+
+def _with_bar(
+    text: str, parts: Sequence[tuple[str, str]], width: int, *, share: float | None
+) -> Text:
+    """What is done, a bar where there is room for one, and the figures."""
     room = width - cell_len(text) - sum(cell_len(part) for part, _ in parts) - 2
-    drawn = bar(done / whole, min(_BAR, room)) if room >= 6 and whole else ()
+    drawn = bar(share, min(_BAR, room)) if room >= 6 and share is not None else ()
     return _line(width, (text, "cyan"), ("  ", ""), *drawn, *parts)
 
 

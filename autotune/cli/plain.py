@@ -7,6 +7,7 @@ from autotune.decisions.resolution import one_line
 from autotune.sweep.progress import (
     CandidateRests,
     CandidateReturns,
+    ConclusionBegan,
     Event,
     LaunchBegan,
     LaunchEnded,
@@ -20,11 +21,14 @@ from autotune.sweep.progress import (
     SweepEnded,
 )
 
+CONCLUDING = "writing tables, plots and report"
+
 
 class PlainLines:
     """Turns each event into the lines that tell it, mostly one or none."""
 
     def __init__(self) -> None:
+        self._failed: set[str] = set()
         self._on: LaunchBegan | None = None
         self._lead: str | None = None
         self._warned: set[tuple[str, str]] = set()
@@ -43,9 +47,14 @@ class PlainLines:
                 # What the engine can't run is recorded without being started.
                 where = f"round {event.round} {event.candidate}: " if self._on is None else "    "
                 self._on = None
-                return [] if event.status == "ok" else [where + _failure(event)]
+                if event.status == "ok":
+                    return []
+                self._failed.add(event.candidate)
+                return [where + _failure(event)]
             case PointEnded():
                 return [f"    {line}" for line in [point_line(event), *self._warnings(event)]]
+            case CandidateRests() if event.candidate in self._failed:
+                return []  # A launch that fails is the last one, and its failure was told.
             case Standings():
                 return self._standings(event)
             case Noted():
@@ -121,6 +130,8 @@ def _lines(event: Event) -> list[str]:
             ]
         case ServerReady():
             return [f"    ready after {event.ready_s:.1f} s; probing"]
+        case PhaseBegan(phase="asking"):
+            return [f"    asking {count(event.requests or 0, 'question', 'questions')}"]
         case PhaseBegan(phase="warming_up", attempt=attempt) if attempt > 1:
             return [f"    concurrency {event.concurrency}: it wasn't steady, measuring it again"]
         case CandidateRests():
@@ -132,6 +143,8 @@ def _lines(event: Event) -> list[str]:
         case SweepEnded():
             how = "stopped by" if event.stopped else "the race is over:"
             return [one_line(f"{how} {event.reason}")]
+        case ConclusionBegan():
+            return [CONCLUDING]
         case _:
             return []
 

@@ -13,6 +13,7 @@ from autotune.cli.output import progress, tell_json
 from autotune.errors import EXIT_INTERRUPTED, ConfigError
 
 if TYPE_CHECKING:
+    from autotune.conclude import Conclusion
     from autotune.sweep.context import SweepContext
     from autotune.sweep.earlier import Timing
     from autotune.sweep.progress import Tell
@@ -78,9 +79,16 @@ def sweep(
         again += f" --run {shlex.quote(str(run))}"
     _heed_sigterm()
     try:
-        _measure(context, plan.estimate.timing, plain=plain)
-        _heed_sigterm()
-        _conclude(folder.path, accept_inconclusive=accept_inconclusive, into=into, json=json)
+        conclusion = _measure(
+            context,
+            plan.estimate.timing,
+            plain=plain,
+            accept_inconclusive=accept_inconclusive,
+            into=into,
+        )
+        from autotune.cli.conclusion import finish
+
+        finish(conclusion, json=json)
     except (KeyboardInterrupt, asyncio.CancelledError):
         _tell_interrupted(context, again=again)
         raise typer.Exit(EXIT_INTERRUPTED) from None
@@ -94,12 +102,26 @@ def _tell_interrupted(context: "SweepContext", *, again: str) -> None:
     )
 
 
-def _measure(context: "SweepContext", elsewhere: "Timing | None", *, plain: bool) -> None:
-    """Run the sweep with somebody listening."""
+def _measure(
+    context: "SweepContext",
+    elsewhere: "Timing | None",
+    *,
+    plain: bool,
+    accept_inconclusive: bool,
+    into: Path | None,
+) -> "Conclusion":
+    """Run the sweep and conclude from it, with somebody listening to the end."""
     from autotune.cli.screen import listening
+    from autotune.sweep.progress import ConclusionBegan
 
     with listening(plain=plain) as tell:
         asyncio.run(_sweep(context, elsewhere, tell=tell))
+        _heed_sigterm()
+        tell(ConclusionBegan())
+        # Only now: nothing that draws is loaded while something is measured.
+        from autotune.conclude import conclude
+
+        return conclude(context.folder.path, accept_inconclusive=accept_inconclusive, into=into)
 
 
 async def _sweep(context: "SweepContext", elsewhere: "Timing | None", *, tell: "Tell") -> None:
@@ -119,11 +141,3 @@ def _heed_sigterm() -> None:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, interrupt)
-
-
-def _conclude(path: Path, *, accept_inconclusive: bool, into: Path | None, json: bool) -> None:
-    from autotune.cli.conclusion import finish
-    from autotune.conclude import conclude
-
-    conclusion = conclude(path, accept_inconclusive=accept_inconclusive, into=into)
-    finish(conclusion, json=json)

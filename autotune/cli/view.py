@@ -3,6 +3,7 @@
 import msgspec
 
 from autotune.sweep.progress import (
+    ConclusionBegan,
     Event,
     LaunchBegan,
     LaunchEnded,
@@ -11,6 +12,7 @@ from autotune.sweep.progress import (
     PhaseBegan,
     PointEnded,
     PointProgress,
+    QuestionsProgress,
     Row,
     Standings,
     SweepBegan,
@@ -38,7 +40,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
     All ``*_at_s`` are of the monotonic clock. ``points`` are those that the current launch has
     measured, by concurrency. ``warnings`` are the last ones, the newest at the end; of a
-    candidate's of one kind the newest is kept.
+    candidate's of one kind the newest is kept. ``concluding_at_s`` is when the report was begun.
     """
 
     began: SweepBegan | None = None
@@ -48,11 +50,12 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     launch_at_s: float = 0.0
     phase: PhaseBegan | None = None
     phase_at_s: float = 0.0
-    progress: PointProgress | None = None
+    progress: PointProgress | QuestionsProgress | None = None
     points: dict[int, PointEnded] = {}
     standings: Standings | None = None
     warnings: tuple[Warned, ...] = ()
     ended: SweepEnded | None = None
+    concluding_at_s: float | None = None
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -86,7 +89,7 @@ def advance(view: View, event: Event, *, at_s: float) -> View:
             )
         case PhaseBegan():
             return change(view, phase=event, phase_at_s=at_s, progress=None)
-        case PointProgress():
+        case PointProgress() | QuestionsProgress():
             return change(view, progress=event)
         case PointEnded():
             warnings = [
@@ -100,13 +103,17 @@ def advance(view: View, event: Event, *, at_s: float) -> View:
             points = view.points | {event.concurrency: event}
             return _warn(change(view, points=points, progress=None), warnings)
         case LaunchEnded():
-            return change(view, launch=None, phase=None, progress=None, points={})
+            left = view.left if view.launch is None else _one_less(view.left)
+            return change(view, left=left, launch=None, phase=None, progress=None, points={})
         case Standings():
             return change(view, standings=event)
         case Noted():
             return _warn(view, [Warned(text=event.text)])
         case SweepEnded():
-            return change(view, ended=event)
+            made = 0 if view.left is None else view.left.made
+            return change(view, ended=event, left=LeftToDo(made=made, fewest=0, most=0))
+        case ConclusionBegan():
+            return change(view, concluding_at_s=at_s)
         case _:
             return view
 
@@ -123,6 +130,22 @@ def seconds_left(view: View, now_s: float) -> float | None:
         return left.expected_s
     passed_s = min(now_s - view.launch_at_s, left.expected_s / left.fewest)
     return left.expected_s - max(0.0, passed_s)
+
+
+def _one_less(left: LeftToDo | None) -> LeftToDo | None:
+    """What is left when the launch that was on is over, until the sweep tells it anew."""
+    if left is None:
+        return None
+    fewest, most = max(0, left.fewest - 1), max(0, left.most - 1)
+    expected_s, worst_s = left.expected_s, left.worst_s
+    return msgspec.structs.replace(
+        left,
+        made=left.made + 1,
+        fewest=fewest,
+        most=most,
+        expected_s=None if expected_s is None else expected_s * fewest / max(1, left.fewest),
+        worst_s=None if worst_s is None else worst_s * most / max(1, left.most),
+    )
 
 
 def _warn(view: View, warnings: list[Warned]) -> View:

@@ -96,6 +96,7 @@ def _records(text: str, *, where: str) -> Iterator[tuple[int, list[str]]]:
 
 def _check_header(names: Sequence[str], columns: Sequence[str], *, where: str) -> None:
     counts = Counter(names)
+    _check_separator(names, columns, where=where)
     missing = [name for name in columns if name not in counts]
     if len(missing) == len(columns):
         raise InputError(
@@ -109,6 +110,20 @@ def _check_header(names: Sequence[str], columns: Sequence[str], *, where: str) -
         raise InputError(
             f"{where}: no column {', '.join(missing)}: a tidy table has the columns "
             f"{','.join(columns)}; leave a cell empty where the value isn't known"
+        )
+
+
+def _check_separator(names: Sequence[str], columns: Sequence[str], *, where: str) -> None:
+    """Name what spreadsheets do to a header: another separator, capitals."""
+    for separator, shown in ((";", "semicolons"), ("\t", "tabs")):
+        found = {name.strip() for name in ",".join(names).split(separator)}
+        if len(found & set(columns)) > len(set(names) & set(columns)):
+            raise InputError(f"{where}: cells with {shown} between them: write it with commas")
+    capitals = [name for name in names if name.lower() in columns and name.lower() not in names]
+    if capitals:
+        raise InputError(
+            f"{where}: {quoted(capitals[0])}: columns are named in small letters, as "
+            f"{capitals[0].lower()}"
         )
 
 

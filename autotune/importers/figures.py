@@ -1,14 +1,18 @@
 """Which published metric, in which unit, is which figure of a point record.
 
 A metric is taken only where its name and unit leave one reading. All others are left out with
-the reason, since a figure in the wrong field is worse than none.
+the reason, since a figure in the wrong field is worse than none. Figures of one point that can't
+all be true are refused.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from autotune.errors import InputError
+from autotune.importers.contradictions import check_ranks
 from autotune.importers.csv_file import quoted
+from autotune.records.schema import PointFigures
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +59,9 @@ _DISTRIBUTIONS = {
     "e2e_latency": ("latency_s", _TIMES),
 }
 
+# Tables round: less than this is no contradiction.
+_ROUNDED = 1.05
+
 _REPEAT = re.compile(r"(.+)_rep([0-9]{1,3})")
 # What a copyist or an author added behind a unit, which isn't part of it.
 _REMARK = re.compile(r"\s*\((inferred|higher better|lower better)\)$")
@@ -93,14 +100,48 @@ class Figure:
     inferred: bool
 
 
+def check_figures(where: str, figures: PointFigures) -> None:
+    """Check a published point's figures against each other.
+
+    Args:
+        where: the point's place, for the message.
+        figures: in the records' units.
+
+    Raises:
+        InputError: a percentile is below a smaller one, the first token comes after the whole
+            answer, or output tokens are more than all tokens: swapped, or in another unit.
+    """
+    for name, distribution in (
+        ("TTFT", figures.ttft_s),
+        ("E2E", figures.latency_s),
+        ("TPOT", figures.tpot_s),
+        ("ITL", figures.itl_s),
+    ):
+        check_ranks(where, name, distribution)
+    for part in ("mean", "p50", "p90", "p95", "p99"):
+        first, last = getattr(figures.ttft_s, part), getattr(figures.latency_s, part)
+        if first is not None and last is not None and first > last * _ROUNDED:
+            raise InputError(
+                f"{where}: {part}: TTFT is {first:g} s, above E2E, which is {last:g} s: one of "
+                "them is in another unit, or they are swapped"
+            )
+    output, total = figures.output_tokens_per_s, figures.total_tokens_per_s
+    if output is not None and total is not None and output > total * _ROUNDED:
+        raise InputError(
+            f"{where}: {output:g} output tokens/s are more than {total:g} tokens/s in total: one "
+            "of them is in another unit, or they are swapped"
+        )
+
+
 def published_unit(unit: str) -> str:
     """Return a unit without remarks such as ``(inferred)``."""
     return _REMARK.sub("", unit)
 
 
-def has_place(metric: str) -> bool:
-    """Whether the metric's name alone has a place in the record, whatever its unit is."""
-    return _place(_split(metric)[0]) is not None
+def place_of(metric: str) -> tuple[str, str | None] | None:
+    """Return the record's field and statistic that a metric's name alone leads to, if any."""
+    place = _place(_split(metric)[0])
+    return place[:2] if place is not None else None
 
 
 def read_figure(metric: str, unit: str) -> Figure | str:

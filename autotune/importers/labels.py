@@ -1,5 +1,10 @@
-"""Which backend each reading is of: the file's own label, or what the user says it is."""
+"""Which backend each reading is of: the file's own label, or what the user says it is.
 
+A label that is a name, but of no backend (``main``, ``PR``, ``baseline``), is asked about: what
+it stands for isn't in the file.
+"""
+
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,6 +15,26 @@ from autotune.importers.reading import Reading, Readings
 from autotune.importers.schema import ImportOptions
 
 _MOST_LISTED = 8
+# What people call a side of a comparison, or a column that isn't one. No engine's backend is
+# called so; ``auto`` and ``default`` don't say which was chosen.
+_NO_BACKEND = re.compile(
+    r"(?:the |this |my |our )?(?:"
+    r"main|master|head|trunk|branch|upstream|pr|pull[ _-]?request|patch(?:ed)?|unpatched|commit|"
+    r"before|after|old|new|prev(?:ious)?|current|latest|now|base(?:line)?|stock|vanilla|default|"
+    r"auto|ours|theirs|candidate|reference|incumbent|control|treatment|orig(?:inal)?|modified|"
+    r"(?:un)?tuned|(?:un|non[ _-]?)?optimi[sz]ed|with(?:out)?|on|off|enabled|disabled|yes|true|"
+    r"false|values?|results?|total|sum|average|avg|mean|median|geomean|min|max|peak|std(?:ev|dev)?|"
+    r"nodes?|gpus?|ranks?|replicas?|workers?|requests?|reqs|prompts?|tokens?|inputs?|outputs?|"
+    r"samples?|seed|throughput|latency|overall|"
+    r"(?:(?:tp|dp|ep|pp|cp|tep|dep)[ _=-]?[0-9]+[ _+x-]*)+|v?[0-9]+(?:\.[0-9]+)*"
+    r")(?:[ _-](?:branch|version|build|run))?",
+    re.IGNORECASE,
+)
+
+
+def names_no_backend(label: str) -> bool:
+    """Whether a label is a side of a comparison or the like, and no engine's name of a backend."""
+    return bool(_NO_BACKEND.fullmatch(label))
 
 
 def backends_of(
@@ -47,7 +72,7 @@ def _given_names(
     used: set[str] = set()
     found: list[str | None] = []
     for path, source in sources:
-        keys = [key for key in (str(path), path.name) if key in options.file_backends]
+        keys = _keys_of(path, sources, options.file_backends)
         used.update(keys)
         name = options.file_backends[keys[0]] if keys else options.backend
         unlabelled = any(reading.backend is None for reading in source.readings)
@@ -69,6 +94,25 @@ def _given_names(
     return found
 
 
+def _keys_of(
+    path: Path, sources: Sequence[tuple[Path, Readings]], file_backends: Mapping[str, str]
+) -> list[str]:
+    """The keys of ``--backend FILE=NAME`` that name a file, its path first.
+
+    Raises:
+        UsageError: one is only a name, which several files have.
+    """
+    by_path = [key for key in file_backends if Path(key) == path]
+    by_name = [key for key in file_backends if key == path.name and key not in by_path]
+    namesakes = [str(each) for each, _ in sources if each.name == path.name]
+    if by_name and not by_path and len(namesakes) > 1:
+        raise UsageError(
+            f"--backend {quoted(by_name[0])}=...: {len(namesakes)} files have this name: give "
+            f"their paths, such as {quoted(namesakes[0])}"
+        )
+    return by_path + by_name
+
+
 def _label(reading: Reading, *, given: str | None) -> str:
     label = reading.backend if reading.backend is not None else given
     if label is None:
@@ -81,6 +125,11 @@ def _label(reading: Reading, *, given: str | None) -> str:
 
 def _name(reading: Reading, label: str, *, rename: Mapping[str, str], taken: dict[str, str]) -> str:
     name = rename.get(label, label)
+    if reading.backend == label and label not in rename and names_no_backend(label):
+        raise InputError(
+            f"{reading.where}: {quoted(label)} names no backend: say which one it was with "
+            f"--rename {quoted(label + '=NAME')}, in the engine's word, or remove its figures"
+        )
     try:
         check_name("backend", name)
     except UsageError:

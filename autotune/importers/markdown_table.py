@@ -15,10 +15,11 @@ import msgspec
 from autotune.decisions import one_line
 from autotune.errors import InputError, UsageError
 from autotune.importers.csv_file import quoted
-from autotune.importers.figures import read_figure
+from autotune.importers.figures import check_figures, read_figure
 from autotune.importers.markdown_table_axes import read_axes
+from autotune.importers.markdown_table_captions import check_alike
 from autotune.importers.markdown_table_layout import Entry, Found, read_entries
-from autotune.importers.markdown_table_text import find_tables, has_table
+from autotune.importers.markdown_table_text import PipeTable, find_tables, has_table
 from autotune.importers.reading import Reading, Readings, shared_facts
 from autotune.importers.source_file import SourceText, head, read_text
 from autotune.records.schema import MeasurementWarning, PointFigures
@@ -27,7 +28,11 @@ NAME = "markdown_table"
 # A pull request's text, not a log.
 _LARGEST_FILE = 4 * 2**20
 _MOST_LINES_SHOWN = 4
-_HINT = "say which with --metric output_throughput:tok/s, mean_ttft:ms or the like"
+_MOST_TOLD = 6
+_HINT = (
+    "where the tables leave a metric open, say which with --metric output_throughput:tok/s, "
+    "mean_ttft:ms or the like, several with a comma between them"
+)
 
 _Place = tuple[str | None, int | None, int | None]
 
@@ -44,7 +49,7 @@ def read(path: Path, *, metric: str | None = None) -> Readings:
     Args:
         path: the file.
         metric: the metric and unit of figures for which the file doesn't say them, as
-            ``output_throughput:tok/s``, in the words of the tidy form.
+            ``output_throughput:tok/s``, in the words of the tidy form; several with a comma.
 
     Raises:
         InputError: a table can't be read in one way alone, or none can be taken; file and line
@@ -53,14 +58,17 @@ def read(path: Path, *, metric: str | None = None) -> Readings:
     """
     given = _given(metric)
     source = read_text(path, largest=_LARGEST_FILE)
-    skipped: list[str] = []
+    tables, unread = find_tables(source)
+    skipped = [f"{source.where}, line {each.line}: {each.what}" for each in unread]
+    taken: list[PipeTable] = []
     found: list[Found] = []
-    for table in find_tables(source):
+    for table in tables:
         axes = read_axes(source, table)
         if isinstance(axes, str):
             skipped.append(f"{source.where}, line {table.header.line}: a table: {axes}")
         else:
-            found.append(read_entries(source, table, axes, metric=given))
+            taken.append(table)
+            found.append(read_entries(source, table, axes, metrics=given))
     entries = [entry for each in found for entry in each.entries]
     skipped += [
         f"{source.where}, {_lines(lines)}: {what}"
@@ -68,15 +76,14 @@ def read(path: Path, *, metric: str | None = None) -> Readings:
         for what, lines in each.left_out.items()
     ]
     if not entries:
-        raise InputError(
-            f"{source.where}: no figure in a table that has a place in the records"
-            f"{': ' if skipped else ''}{'; '.join(skipped[:4])}. Where a metric isn't said, {_HINT}"
-        )
-    if given is not None and not any(each.used_metric for each in found):
-        raise UsageError(f"--metric {metric}: the tables say their metrics: leave it out")
+        raise _nothing(source, skipped, leaves_open=any(each.open_metrics for each in found))
+    for name in given:
+        if not any(name in each.used_metrics for each in found):
+            raise UsageError(f"--metric {name}: the tables leave no such metric open: leave it out")
     _check_units(source, found)
     facts = _facts(source, found)
     readings = _join(source, entries)
+    check_alike(source, [(t, _metrics(each)) for t, each in zip(taken, found, strict=True)])
     places: set[_Place] = set().union(*(each.places for each in found))
     return Readings(
         format=NAME,
@@ -89,17 +96,35 @@ def read(path: Path, *, metric: str | None = None) -> Readings:
     )
 
 
-def _given(metric: str | None) -> tuple[str, str] | None:
-    """Split ``--metric``, which must name a figure of the records."""
-    if metric is None:
-        return None
-    name, colon, unit = metric.partition(":")
-    problem = read_figure(name, unit) if colon else "write it as NAME:UNIT"
-    if isinstance(problem, str):
-        raise UsageError(
-            f"--metric {quoted(metric)}: {problem}, e.g. output_throughput:tok/s or mean_ttft:ms"
-        )
-    return name, unit
+def _nothing(source: SourceText, skipped: Sequence[str], *, leaves_open: bool) -> InputError:
+    """The error of a text whose tables hold nothing to import."""
+    told = [each.removeprefix(f"{source.where}, ") for each in skipped[:_MOST_TOLD]]
+    more = f"; and {len(skipped) - len(told)} more" if len(skipped) > len(told) else ""
+    hint = f". {_HINT[0].upper()}{_HINT[1:]}" if leaves_open else ""
+    return InputError(
+        f"{source.where}: no figure in a table that has a place in the records"
+        f"{': ' if told else ''}{'; '.join(told)}{more}{hint}"
+    )
+
+
+def _metrics(found: Found) -> frozenset[str]:
+    return frozenset(entry.metric for entry in found.entries)
+
+
+def _given(metric: str | None) -> dict[str, str]:
+    """Split ``--metric``, each of which must name a figure of the records."""
+    given: dict[str, str] = {}
+    for each in (part.strip() for part in metric.split(",")) if metric is not None else ():
+        name, colon, unit = each.partition(":")
+        problem = read_figure(name, unit) if colon else "write it as NAME:UNIT"
+        if name in given:
+            problem = "it's given twice"
+        if isinstance(problem, str):
+            raise UsageError(
+                f"--metric {quoted(each)}: {problem}, e.g. output_throughput:tok/s or mean_ttft:ms"
+            )
+        given[name] = unit
+    return given
 
 
 def _check_units(source: SourceText, found: Sequence[Found]) -> None:
@@ -172,12 +197,15 @@ def _reading(
             figures.setdefault(name, {})[part] = entry.value
     backend, concurrency, repeat = place
     line = min(entry.line for entry in entries.values())
+    where = f"{source.where}, line {line}"
+    said = msgspec.convert(figures, PointFigures)
+    check_figures(where, said)
     return Reading(
-        where=f"{source.where}, line {line}",
+        where=where,
         backend=None if backend is None else one_line(backend),
         concurrency=concurrency,
         repeat=repeat,
-        figures=msgspec.convert(figures, PointFigures),
+        figures=said,
         warnings=_averaged(list(entries.values())),
     )
 

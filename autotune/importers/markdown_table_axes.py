@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass
 
 from autotune.importers.csv_file import quoted
+from autotune.importers.markdown_table_captions import without_lengths
+from autotune.importers.markdown_table_cells import holds_figure
 from autotune.importers.markdown_table_text import PipeTable, plain
 from autotune.importers.markdown_table_words import (
     Label,
@@ -23,9 +25,15 @@ from autotune.importers.source_file import SourceText
 
 # Roles of columns that name what a row is of; the others hold figures or nothing of use.
 KEYS = ("concurrency", "backend", "metric", "unit", "repeat")
-FACT_ROLES = ("isl", "osl", "isl osl", "model", "gpu", "quant", "tp", "ep", "engine")
-_TOLD_ROLES = ("other axis",)
+FACT_ROLES = ("isl", "osl", "isl osl", "model", "gpu", "quant", "tp", "ep", "dp", "engine")
+_TOLD_ROLES = {
+    "other axis": "no concurrency, and no figure that is kept",
+    "number": "it numbers the rows",
+}
 _CORNER = re.compile(r"\s*(?:\\|/|\u2192|\u2193|\bvs\.?\s|\bby\b)\s*", re.IGNORECASE)
+_MOST_SHOWN = 4
+# Two sizes, not a figure: 4x4, 1k/1k.
+_SIZES = re.compile(r"[0-9]+k?\s*[x\u00d7/:+]\s*[0-9]+k?", re.IGNORECASE)
 _AXES = ("concurrency", "backend", "metric")
 _NO_LABEL = Label(text="")
 
@@ -65,7 +73,7 @@ def read_axes(source: SourceText, table: PipeTable) -> Axes | str:
         InputError: it's about serving, but its axes can't be told or contradict each other.
     """
     headers = table.header.cells
-    captions = tuple(read_label(caption.text) for caption in table.captions)
+    captions = _captions(table)
     roles = [role_of(header) for header in headers]
     labels = [read_label(header) for header in headers]
     said = " ".join(caption.text for caption in table.captions)
@@ -74,6 +82,7 @@ def read_axes(source: SourceText, table: PipeTable) -> Axes | str:
     _number_headers(source, table, roles, labels, said=f"{said} {headers[0]}")
     _refuse_doubles(source, table, roles)
     left_out = _left_out(table, roles, labels)
+    _refuse_setups(source, table, roles, labels=labels, left_out=left_out)
     axes = Axes(
         roles=tuple(None if role in _TOLD_ROLES else role for role in roles),
         labels=tuple(labels),
@@ -86,6 +95,16 @@ def read_axes(source: SourceText, table: PipeTable) -> Axes | str:
         return reason
     _check_names(source, table, axes)
     return axes
+
+
+def _captions(table: PipeTable) -> tuple[Label, ...]:
+    """What is written above; that a table isn't about speed is believed only of a heading."""
+    found = []
+    for caption in table.captions:
+        label = read_label(without_lengths(caption.text))
+        prose = label.says_other_kind and not caption.heading
+        found.append(Label(text=label.text) if prose else label)
+    return tuple(found)
 
 
 def _refuse_merged(source: SourceText, table: PipeTable) -> None:
@@ -135,11 +154,18 @@ def _corner(
     corner = labels[0]
     if plain(table.header.cells[0]) and not (corner.says_metric and corner.name is None):
         return _NO_LABEL
-    if named or (numbers and mentions_concurrency(said)):
+    if named or (numbers and _are_concurrencies(said)):
         roles[0] = "concurrency"
-    elif not numbers and not any(other_axis_in(cell) for cell in cells):
+    elif any(concurrency_in(cell) and not other_axis_in(cell) for cell in cells) or (
+        not numbers and not any(other_axis_in(cell) for cell in cells)
+    ):
         roles[0] = _names_of(cells)
     return corner
+
+
+def _are_concurrencies(said: str) -> bool:
+    """Whether bare numbers are, by what is written above; not if it says one of its own."""
+    return mentions_concurrency(said) and concurrency_in(said) is None
 
 
 def _names_of(cells: list[str]) -> str:
@@ -164,7 +190,7 @@ def _number_headers(
     }
     if not numbers or roles[0] == "concurrency":
         return
-    if not mentions_concurrency(said):
+    if not _are_concurrencies(said):
         shown = ", ".join(str(number) for number in list(numbers.values())[:4])
         raise source.error(
             table.header.line,
@@ -194,20 +220,63 @@ def _left_out(table: PipeTable, roles: list[str | None], labels: list[Label]) ->
     found = {}
     for index, (role, label) in enumerate(zip(roles, labels, strict=True)):
         if role in _TOLD_ROLES:
-            found[index] = "no concurrency, and no figure that is kept"
+            found[index] = _TOLD_ROLES[role]
         elif role is None and label.no_place:
             found[index] = label.no_place
         elif role is None and "backend" in roles and label.name is not None:
             found[index] = "not a metric that has a place in the records"
+        elif role is None and index and _is_remark(table, index, label):
+            found[index] = "it holds no figures"
     return found
+
+
+def _refuse_setups(
+    source: SourceText,
+    table: PipeTable,
+    roles: list[str | None],
+    *,
+    labels: list[Label],
+    left_out: dict[int, str],
+) -> None:
+    """Refuse a column in words that tells rows of one backend apart: setups that aren't one run."""
+    if "backend" not in roles:
+        return
+    backends = roles.index("backend")
+    for index in left_out:
+        if roles[index] is not None or labels[index].no_place:
+            continue
+        if all(holds_figure(c) and not _SIZES.fullmatch(c) for c in _cells(table, index)):
+            continue
+        first: dict[str, tuple[str, int]] = {}
+        for row in table.rows:
+            cell = plain(row.cells[index])
+            other, line = first.setdefault(plain(row.cells[backends]), (cell, row.line))
+            if cell != other:
+                raise source.error(
+                    row.line,
+                    f"{quoted(labels[index].text)} is {quoted(cell)} here, but {quoted(other)} of "
+                    f"the same backend in line {line}: a run is about one; import them apart, or "
+                    "remove the column if it only remarks",
+                )
+
+
+def _cells(table: PipeTable, index: int) -> list[str]:
+    return [plain(row.cells[index]) for row in table.rows]
+
+
+def _is_remark(table: PipeTable, index: int, label: Label) -> bool:
+    """Whether a column says in words how each row went, as 'Result' with PASS does."""
+    nameless = label.name is None and not label.says_metric and bool(label.text)
+    return nameless and not any(holds_figure(row.cells[index]) for row in table.rows)
 
 
 def _not_about_serving(table: PipeTable, axes: Axes, roles: list[str | None]) -> str | None:
     """Why a table is left alone, ``None`` if it isn't."""
     rows = [row.cells[0] for row in table.rows]
-    labels = [*axes.labels, axes.corner, *(read_label(cell) for cell in rows)]
+    named = [read_label(cell) for cell in rows]
+    labels = [*axes.labels, axes.corner, *named]
     concurrent = axes.column("concurrency") is not None or any(
-        label.concurrency for label in (*axes.labels, *axes.captions)
+        label.concurrency for label in (*axes.labels, *axes.captions, *named)
     )
     measured = any(label.family and not label.no_place for label in labels)
     if not concurrent and ("other axis" in roles or any(other_axis_in(cell) for cell in rows)):
@@ -215,10 +284,20 @@ def _not_about_serving(table: PipeTable, axes: Axes, roles: list[str | None]) ->
     if not concurrent and not measured:
         return "it holds neither concurrencies nor a metric that is known"
     if not axes.figures:
-        return "none of its columns holds figures that are kept"
+        told = "; ".join(
+            f"{quoted(plain(table.header.cells[index]))}: {reason}"
+            for index, reason in list(axes.left_out.items())[:_MOST_SHOWN]
+        )
+        return f"none of its columns holds figures that are kept{f' ({told})' if told else ''}"
+    if not any(_holds_figures(table, index) for index in axes.figures):
+        return "none of its columns holds figures"
     if axes.column("concurrency") is None and not measured and axes.roles[0] not in KEYS:
-        return "it holds neither concurrencies nor a metric that is known"
+        return "its first column names neither backends, nor concurrencies, nor metrics"
     return None
+
+
+def _holds_figures(table: PipeTable, index: int) -> bool:
+    return any(holds_figure(row.cells[index]) for row in table.rows)
 
 
 def _check_names(source: SourceText, table: PipeTable, axes: Axes) -> None:
@@ -236,6 +315,14 @@ def _check_names(source: SourceText, table: PipeTable, axes: Axes) -> None:
             f"what does the first column, {quoted(plain(table.header.cells[0]))}, name? Call it "
             "Backend, Concurrency or Metric",
         )
+    for index in axes.figures:
+        if axes.labels[index].text and not _holds_figures(table, index):
+            shown = quoted(plain(table.header.cells[index]))
+            raise source.error(
+                table.header.line,
+                f"column {shown} holds no figures: call it Backend if it names the backends, "
+                "else remove it, after making sure that it doesn't tell the rows apart",
+            )
     if axes.column("backend") is not None:
         return
     named = [index for index in axes.figures if axes.labels[index].name]

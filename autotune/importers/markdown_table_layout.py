@@ -6,13 +6,14 @@ in this order; two that disagree are refused. What none of them says stays open,
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from autotune.importers.csv_file import quoted
 from autotune.importers.figures import Figure, read_figure
 from autotune.importers.markdown_table_axes import FACT_ROLES, Axes
+from autotune.importers.markdown_table_captions import caption_facts
 from autotune.importers.markdown_table_cells import Cell, read_cell
 from autotune.importers.markdown_table_text import PipeTable, TableRow, plain
 from autotune.importers.markdown_table_words import Label, concurrency_in, read_label, whole
@@ -52,7 +53,8 @@ class Found:
     facts: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     units: dict[str, tuple[str, int]] = field(default_factory=dict)
     left_out: dict[str, list[int]] = field(default_factory=dict)
-    used_metric: bool = False
+    used_metrics: set[str] = field(default_factory=set)
+    open_metrics: bool = False
 
     def note_unit(self, source: SourceText, line: int, metric: str, unit: str) -> None:
         """Note a metric's unit.
@@ -72,7 +74,11 @@ class Found:
         self.note_unit(source, line, metric, unit)
         found = read_figure(metric, unit)
         if isinstance(found, str):
-            self.leave(f"{metric.replace('_', ' ')}: {found}", line)
+            # What is wrong with a unit that is said isn't open.
+            leaves_open = not unit or not found.startswith("the unit")
+            told = f"{metric.replace('_', ' ')}: {found}"
+            self.leave(f"{told} (--metric can say it)" if leaves_open else told, line)
+            self.open_metrics = self.open_metrics or leaves_open
             return None
         return found
 
@@ -82,7 +88,7 @@ class Found:
 
 
 def read_entries(
-    source: SourceText, table: PipeTable, axes: Axes, *, metric: tuple[str, str] | None
+    source: SourceText, table: PipeTable, axes: Axes, *, metrics: Mapping[str, str]
 ) -> Found:
     """Read the cells of a table whose axes are known.
 
@@ -90,7 +96,7 @@ def read_entries(
         source: the text, for messages.
         table: the table.
         axes: which way round it is.
-        metric: the name and unit of figures whose metric isn't said, in the tidy form's words.
+        metrics: names and units of figures whose metric isn't said, in the tidy form's words.
 
     Raises:
         InputError: a cell holds no single number, or it can't be said what it is of.
@@ -100,10 +106,15 @@ def read_entries(
         found.leave(
             f"column {quoted(plain(table.header.cells[index]))}: {reason}", table.header.line
         )
+    found.facts.append((table.header.line, caption_facts(table.captions)))
+    devices = axes.column("gpu")
+    if devices is not None and any(whole(row.cells[devices]) for row in table.rows):
+        shown = quoted(plain(table.header.cells[devices]))
+        found.leave(f"column {shown}: says no GPU's name: give --device-count", table.header.line)
     for row in table.rows:
-        users = axes.column("concurrency")
-        if users is not None and _SUMMARY.fullmatch(name := plain(row.cells[users])):
-            found.leave(f"row {quoted(name)}: of several concurrencies", row.line)
+        unmeasured = _not_measured(axes, row)
+        if unmeasured is not None:
+            found.leave(unmeasured, row.line)
             continue
         keys = _Keys.read(source, axes, row)
         found.facts.append((row.line, keys.facts))
@@ -112,8 +123,22 @@ def read_entries(
             found.leave(f"row {quoted(keys.metric.text)}: {reason}", row.line)
             continue
         for index in axes.figures:
-            _add(found, source, axes, row, index, keys=keys, given=metric)
+            _add(found, source, axes, row, index, keys=keys, given=metrics)
     return found
+
+
+def _not_measured(axes: Axes, row: TableRow) -> str | None:
+    """Why a whole row is no measurement: it sums others up, or compares them."""
+    for role, of in (("concurrency", "concurrencies"), ("backend", "backends")):
+        index = axes.column(role)
+        if index is None:
+            continue
+        name = plain(row.cells[index])
+        if _SUMMARY.fullmatch(name):
+            return f"row {quoted(name)}: of several {of}"
+        if role == "backend" and (label := read_label(name)).compares:
+            return f"row {quoted(name)}: {label.no_place}"
+    return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,8 +162,9 @@ class _Keys:
         if rate is not None and plain(rate).lower() not in ("inf", "infinite", "\u221e", "-", ""):
             raise source.error(
                 row.line,
-                f"a request rate of {quoted(plain(rate))}: an open loop, in which no number of "
-                "requests is held in flight; remove the rows with a rate",
+                f"a request rate of {quoted(plain(rate))}: if it was asked for, it's an open loop, "
+                "in which no number of requests is held in flight: remove these rows; if it was "
+                "measured, call the column Request throughput (req/s)",
             )
         named = cell("metric")
         label = read_label(named) if named is not None else Label(text="")
@@ -167,8 +193,11 @@ def _number(source: SourceText, row: TableRow, cell: str | None, *, what: str) -
         return None
     number = whole(cell) or (concurrency_in(plain(cell)) if what == "concurrency" else None)
     if number is None:
+        reached = re.fullmatch(r"[0-9]+\.[0-9]*[1-9][0-9]*", plain(cell))
+        remedy = ": write how many were asked for, not how many were reached" if reached else ""
         raise source.error(
-            row.line, f"the {what} is {quoted(plain(cell))}, not a whole number of at least 1"
+            row.line,
+            f"the {what} is {quoted(plain(cell))}, not a whole number of at least 1{remedy}",
         )
     return number
 
@@ -181,6 +210,9 @@ def _facts(axes: Axes, row: TableRow) -> dict[str, str]:
         parts = [part.strip() for part in text.replace("|", "/").split("/")]
         if role == "isl osl":
             found |= dict(zip(_ISL_OSL, parts, strict=True)) if len(parts) == 2 else {}
+        elif role == "gpu" and whole(text):
+            # A number of GPUs of which no name is said.
+            found["workload"] = f"{whole(text)} GPUs"
         elif text:
             found[role] = text
     return found
@@ -194,7 +226,7 @@ def _add(
     index: int,
     *,
     keys: _Keys,
-    given: tuple[str, str] | None,
+    given: Mapping[str, str],
 ) -> None:
     """Read one cell and add what it is."""
     column = axes.labels[index]
@@ -203,10 +235,13 @@ def _add(
     if isinstance(above, str):
         found.leave(above, row.line)
         return
-    concurrency = _only(source, row, [keys.concurrency, column.concurrency], "concurrency")
+    said = [keys.concurrency, keys.metric.concurrency, column.concurrency]
+    concurrency = _only(source, row, said, "concurrency")
     if concurrency is None:
         concurrency = next((c.concurrency for c in axes.captions if c.concurrency), None)
     backend = _only(source, row, [keys.backend, column.name], "backend")
+    if backend is None:
+        backend = next((c.name for c in axes.captions if c.flagged), None)
     cell = read_cell(row.cells[index])
     if isinstance(cell, str):
         raise source.error(row.line, f"column {quoted(column.text)}: {cell}")
@@ -216,8 +251,11 @@ def _add(
         found.leave(f"{quoted(shown)} in column {quoted(column.text)}: no figure", row.line)
         return
     name, unit, averaged = _metric(source, row, cell, (*labels, above))
-    if given is not None and _fits(name, unit, given[0]):
-        name, unit, found.used_metric = given[0], _given_unit(source, row, unit, given), True
+    averaged = averaged or any(caption.averaged for caption in axes.captions)
+    fitting = _fitting(name, unit, given)
+    if fitting is not None:
+        found.used_metrics.add(fitting)
+        name, unit = fitting, _given_unit(source, row, unit, (fitting, given[fitting]))
     if name is None:
         raise source.error(
             row.line,
@@ -247,7 +285,8 @@ def _add(
 
 def _above(axes: Axes, labels: Sequence[Label]) -> Label | str:
     """What is written above of the metric, or why a table of that metric has no place."""
-    found = next((c for c in axes.captions if c.says_metric or c.says_other_metric), _NO_LABEL)
+    saying = (c for c in axes.captions if c.says_metric or c.says_other_metric or c.says_other_kind)
+    found = next(saying, _NO_LABEL)
     if found.no_place and all(label.family in (None, "throughput") for label in labels):
         return f"{quoted(found.text)}: {found.no_place}"
     return _NO_LABEL if found.no_place else found
@@ -262,23 +301,30 @@ def _metric(
     """
     *here, above = labels
     family = _only(source, row, [label.family for label in here], "metric")
-    if family is None or (family == "throughput" and "throughput" in (above.family or "")):
-        family = above.family or family
     statistic = _only(source, row, [label.statistic for label in here], "statistic")
     unit = _only(source, row, [cell.unit, *(label.unit for label in here)], "unit")
-    statistic, unit = statistic or above.statistic, unit or above.unit
+    vague = family == "throughput" and "throughput" in (above.family or "")
+    if vague or family in (None, above.family) or above.family is None:
+        # What is written above is of this metric, not of another column's.
+        family = above.family if vague else family or above.family
+        statistic, unit = statistic or above.statistic, unit or above.unit
     if family is None:
         return None, unit, False
     rate = family.endswith("throughput")
     name = family if rate or statistic is None else f"{statistic}_{family}"
-    return name, unit, rate and statistic is not None
+    return name, unit, (rate and statistic is not None) or any(label.averaged for label in here)
 
 
-def _fits(name: str | None, unit: str | None, given: str) -> bool:
-    """Whether ``--metric`` says more of a metric than the table does."""
-    if name is None or (name == given and unit is None):
-        return True
-    return name != given and given.endswith(f"_{name}")
+def _fitting(name: str | None, unit: str | None, given: Mapping[str, str]) -> str | None:
+    """Which metric of ``--metric`` says more of this one than the table does, if only one does."""
+    fitting = [
+        each
+        for each, of in given.items()
+        if (name is None and (len(given) == 1 or unit == of))
+        or (name == each and unit is None)
+        or (name is not None and name != each and each.endswith(f"_{name}"))
+    ]
+    return fitting[0] if len(fitting) == 1 else None
 
 
 def _given_unit(source: SourceText, row: TableRow, unit: str | None, given: tuple[str, str]) -> str:

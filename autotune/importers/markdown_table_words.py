@@ -8,7 +8,7 @@ things mean none: the caller asks.
 import re
 from dataclasses import dataclass
 
-from autotune.importers.markdown_table_text import plain
+from autotune.importers.markdown_table_text import plain, without_pictures
 
 _START, _END = r"(?<![A-Za-z0-9])", r"(?![A-Za-z0-9])"
 
@@ -39,35 +39,47 @@ _ROLES = {
     ),
     "isl": r"isl|input (?:len|length|tokens|seq len|sequence length)|prompt (?:len|length)",
     "osl": r"osl|output (?:len|length|tokens|seq len|sequence length)",
-    "isl osl": r"isl osl|input output(?: len| length)?",
+    "isl osl": r"(?:shape )?isl osl|input output(?: len| length)?",
     "model": r"model",
     "gpu": r"gpu|gpus|hardware|device",
     "quant": r"quant|quantization|precision|dtype",
     "tp": r"tp|tp size",
     "ep": r"ep|ep size",
+    "dp": r"dp|dp size",
     "engine": r"engine|framework",
+    "number": r"no|nr|idx|index|id|row",
 }
 _PLAIN = re.compile(r"[^a-z0-9]+")
 # Not measured: said of what was, or a number to compare by.
 _COMPARED = _words(
     r"changes?|delta|diff(?:erence)?|speed[- ]?ups?|ratio|improvements?|gain|uplift|relative|"
-    r"vs\.?|versus|wins?|winner|best|notes?|comments?|remarks?|status|result|better|worse|"
-    r"regression|faster|slower|verdict"
+    r"normali[sz]ed|vs\.?|versus|wins?|winner|best|notes?|comments?|remarks?|status|better|worse|"
+    r"regression|faster|slower|verdict|p[- ]?values?|z[- ]?scores?"
 )
+_ALSO_COMPARED = re.compile(r"\s*[zt]\s*", re.IGNORECASE)
 _MARKED = re.compile(r"[\u0394\u2206%\u00d7]|\s/\s")
 _BETTER = re.compile(
     r"\(?(?:the )?(?:higher|lower)(?: is| =)? better\)?|[\u2191\u2193]", re.IGNORECASE
 )
+_PARTS = r"(?:gpu|user|device|card|rank|node|chip|gcd|replica|instance|worker|host)s?"
 _PER_PART = re.compile(
-    r"(?:/|per|tput|throughput)\s*(?:gpu|user|device|card|rank)\b", re.IGNORECASE
+    rf"(?:/|\bper\b|\beach\b|tput\b|throughput\b)[\s_-]*{_PARTS}\b|"
+    rf"\b{_PARTS}[\s_-]+(?:tput|throughput|normali[sz]ed)\b|\b(?:tgs|tpgs|interactivity)\b",
+    re.IGNORECASE,
+)
+# Of a rate of tokens: one stream's. A request's latency is no share.
+_PER_REQUEST = re.compile(
+    r"(?:/|\bper\b|\beach\b)[\s_-]*(?:req(?:uest)?|stream|seq(?:uence)?|slot|client)s?\b",
+    re.IGNORECASE,
 )
 _UNITS = (
-    ("tok/s", _words(r"(?:toks?|tokens?|t)\s?/\s?(?:s|secs?|second)", r"tokens per second", "tps")),
+    ("tok/s", _words(r"(?:toks?|tokens?|t)\s?/\s?(?:s|secs?|second)", r"tokens per second",
+                     r"(?:toks?|tokens?)[ _]per[ _]s(?:ec(?:ond)?)?", "tps")),
     ("req/s", _words(r"(?:reqs?|requests?)\s?/\s?(?:s|secs?|second)", r"requests per second",
                      "rps", "qps")),
     ("ms", _words(r"ms(?:\s?/\s?tok(?:en)?)?", "msecs?", "milliseconds?")),
     ("us", _words("us", "[\u00b5\u03bc]s", "microseconds?")),
-    ("s", re.compile(r"[(\[,]\s*(?:s|secs?|seconds?)\s*(?=[)\],])|\s(?:s|secs?|seconds)$",
+    ("s", re.compile(r"[(\[,]\s*(?:s|secs?|seconds?)\s*(?=[)\],])|[\s_](?:s|secs?|seconds)$",
                      re.IGNORECASE)),
 )  # fmt: skip
 _TIMES = (
@@ -92,9 +104,21 @@ _STATISTICS = (
 _THROUGHPUT = _words("throughput", "tput", "thpt", "thruput")
 _RATES = (
     ("request", _words("requests?", "reqs?")),
-    ("output", _words("output", "generation", "gen")),
+    ("output", _words("output", "out", "generation", "generated", "gen")),
     ("total", _words("total")),
 )
+# Of several runs, not of requests: "mean +/- sd", "median of 3 runs".
+_OF_RUNS = re.compile(
+    r"\b(?:mean|avg\.?|average|median)\s*(?:"
+    r"(?:\u00b1|\+/-|\+-)\s*(?:1\s*)?(?:sd|std(?:ev|dev)?|sem?|\u03c3|ci|95\s*%\s*ci)\b|"
+    r"(?:of|over|across)\s+(?:(?:the|all|last|best)\s+)?(?:[0-9]+|two|three|four|five)?\s*"
+    r"(?:runs?|reps?|repeats?|repetitions?|trials?|launch(?:es)?|seeds?|starts?)\b|"
+    r"(?:of|over|across)\s+[0-9]+\b)|"
+    r"\b(?:over|across)\s+(?:[0-9]+|two|three|four|five)\s*(?:runs?|reps?|repeats?|trials?)\b",
+    re.IGNORECASE,
+)
+# What a header may say of a whole server's rate without naming a backend.
+_WHOLE_SERVER = _words("aggregated?", "overall", "system", "server", "cluster")
 # Of a part of the load, or a statistic that has no place: another metric, whatever else is said.
 _OTHER_RATE = _words(
     "peak", "min", "max", "input", "prefill", "prompt", "decode", "std(?:ev|dev)?", "stderr",
@@ -106,6 +130,10 @@ _NOT_PLACED = _words(
     "mmlu", "aime", "gpqa", "score", "t?flops", "gb", "gib", "bandwidth", "kv", "cache",
     "accept\\w*", "cost", "std(?:ev|dev)?", "stderr", "cv", "ci", "samples", "errors?",
     "achieved",
+)  # fmt: skip
+_OTHER_KIND = _words(
+    "mem(?:ory)?", "power", "energy", "acc(?:uracy)?", "gsm8k", "mmlu", "aime", "gpqa", "score",
+    "t?flops", "bandwidth",
 )  # fmt: skip
 # One number, not the first of several ("concurrency 1 to 128").
 _COUNT = (
@@ -127,8 +155,17 @@ _CONCURRENCY = (
 _MENTIONS = _words("concurrency", "concurrencies", "conc", "concurrent requests", "in flight")
 _OTHER_AXIS = re.compile(r"(?<![\w])(?:bs|batch(?:[-_ ]?size)?|m)\s?[=:]?\s?[0-9]+", re.IGNORECASE)
 _NAMED = re.compile(
-    r"(?:--moe-(?:runner-)?backend[ =]|(?<!\w)(?:moe[ _-]?)?(?:runner[ _-]?)?backend\s?[:=]\s?)"
+    r"(?:--moe-(?:runner-)?backend[ =]|^\W*(?:moe[ _-]?)?(?:runner[ _-]?)?backend\s?[:=]\s?)"
     r"([\w.+-]+)",
+    re.IGNORECASE,
+)
+# The words of a column of figures that says nothing of what they are of.
+_JUST_VALUE = re.compile(
+    r"(?:(?:^|\s)(?:values?|results?|measured|numbers?|figures?))+$", re.IGNORECASE
+)
+# Said in so many words; "--attention-backend" and a client's "--backend" are something else.
+_FLAGGED = re.compile(
+    r"(?:--moe-(?:runner-)?backend[ =]|(?<!\w)moe[ _-](?:runner[ _-])?backend\s?[:=]\s?)([\w.+-]+)",
     re.IGNORECASE,
 )
 _EDGES = " ,;:|/-\u2013\u2014_@="
@@ -137,6 +174,10 @@ _WHOLE = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,7}")
 
 _SHARE = "a part's share: how it was averaged isn't said"
 _PART = "of a part of the load, or no statistic we keep"
+_NO_FIGURE = "not a metric that has a place in the records"
+_NO_SPEED = "accuracy, memory or power, not speed"
+_TWO = "two metrics at once"
+_COMPARISON = "compared or remarked, not measured"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +191,9 @@ class Label:
             ``throughput`` (of what isn't said), ``ttft``, ``tpot``, ``itl`` or ``e2e``.
         statistic: ``mean``, ``median``, ``p90``, ``p95`` or ``p99``.
         unit: ``tok/s``, ``req/s``, ``s``, ``ms`` or ``us``.
+        averaged: whether it says that the figures are means or medians of several runs.
         name: what remains, e.g. a backend's.
+        flagged: whether ``name`` is said to be a backend, as in ``--moe-runner-backend triton``.
         no_place: why it's nothing to import, e.g. a ratio.
     """
 
@@ -159,7 +202,9 @@ class Label:
     family: str | None = None
     statistic: str | None = None
     unit: str | None = None
+    averaged: bool = False
     name: str | None = None
+    flagged: bool = False
     no_place: str | None = None
 
     @property
@@ -172,10 +217,23 @@ class Label:
         """Whether it names a metric that has no place, in words that prose hardly holds."""
         return self.no_place in (_SHARE, _PART)
 
+    @property
+    def says_other_kind(self) -> bool:
+        """Whether it names what isn't speed: of a heading, that all below it isn't."""
+        return self.no_place == _NO_SPEED
+
+    @property
+    def compares(self) -> bool:
+        """Whether it names a comparison or a remark."""
+        return self.no_place == _COMPARISON
+
 
 def role_of(text: str) -> str | None:
     """Return what a column with this header holds, if the header is one of the usual words."""
-    words = _PLAIN.sub(" ", plain(text).lower()).strip()
+    shown = without_pictures(plain(text))
+    if shown in ("#", "\u2116"):
+        return "number"
+    words = _PLAIN.sub(" ", shown.lower()).strip()
     for role, pattern in _ROLES.items():
         if re.fullmatch(pattern, words):
             return role
@@ -206,37 +264,59 @@ def other_axis_in(text: str) -> bool:
 
 def read_label(text: str) -> Label:
     """Take a header, a row's name or a caption apart."""
-    whole_text = plain(text)
+    whole_text = without_pictures(plain(text))
     left = _BETTER.sub(" ", whole_text)
-    if _COMPARED.search(left) or _MARKED.search(left):
-        return Label(text=whole_text, no_place="compared or remarked, not measured")
+    averaged = bool(_OF_RUNS.search(left))
+    left = _OF_RUNS.sub(" ", left)
+    if _COMPARED.search(left) or _MARKED.search(left) or _ALSO_COMPARED.fullmatch(left):
+        return Label(text=whole_text, no_place=_COMPARISON)
     named = _NAMED.search(left)
     if named:
         left = f"{left[: named.start()]} {left[named.end() :]}"
+    flagged = set(_FLAGGED.findall(whole_text))
     concurrency = concurrency_in(left)
     for pattern in _CONCURRENCY:
         left = pattern.sub(" ", left) if concurrency is not None else left
     if _PER_PART.search(left):
         return Label(text=whole_text, no_place=_SHARE)
-    unit, left = _first(_UNITS, left)
-    time, left = _first(_TIMES, left)
-    statistic, left = _first(_STATISTICS, left)
-    rate, left = (None, left) if time else _rate(left, unit)
-    if any(pattern.search(left) for _, pattern in (*_TIMES, *_STATISTICS)):
-        return Label(text=whole_text, no_place="two metrics at once")
-    if (rate or time or unit) and _OTHER_RATE.search(left):
-        return Label(text=whole_text, no_place=_PART)
-    if not (rate or time) and _NOT_PLACED.search(left):
-        return Label(text=whole_text, no_place="not a metric that has a place in the records")
-    name = named[1] if named else _name(left)
+    left = _WHOLE_SERVER.sub(" ", left)
+    unit, rest = _first(_UNITS, left)
+    if unit == "tok/s" and _PER_REQUEST.search(left):
+        return Label(text=whole_text, no_place=_SHARE)
+    time, rest = _first(_TIMES, rest)
+    statistic, rest = _first(_STATISTICS, rest)
+    rest = _PER_REQUEST.sub(" ", rest) if time == "e2e" else rest
+    said_rate = bool(_THROUGHPUT.search(rest)) or unit in ("tok/s", "req/s")
+    rate, rest = (None, rest) if time else _rate(rest, unit)
+    single = len(flagged) == 1
+    no_place = _why_not(rest, time=time, rate=rate, said_rate=said_rate, unit=unit)
+    if no_place:
+        return Label(text=whole_text, no_place=no_place)
     return Label(
         text=whole_text,
         concurrency=concurrency,
         family=rate or time,
         statistic=statistic,
         unit=unit,
-        name=name,
+        averaged=averaged,
+        name=flagged.pop() if single else named[1] if named else _name(rest),
+        flagged=single,
     )
+
+
+def _why_not(
+    rest: str, *, time: str | None, rate: str | None, said_rate: bool, unit: str | None
+) -> str | None:
+    """Why a label has no place, by what remains beside its metric; ``None`` if it may have one."""
+    if time and said_rate:
+        return _TWO
+    if any(pattern.search(rest) for _, pattern in (*_TIMES, *_STATISTICS)):
+        return _TWO
+    if (rate or time or unit) and _OTHER_RATE.search(rest):
+        return _PART
+    if not (rate or time) and _NOT_PLACED.search(rest):
+        return _NO_SPEED if _OTHER_KIND.search(rest) else _NO_FIGURE
+    return None
 
 
 def _first(known: tuple[tuple[str, re.Pattern[str]], ...], text: str) -> tuple[str | None, str]:
@@ -264,5 +344,10 @@ def _rate(text: str, unit: str | None) -> tuple[str | None, str]:
 def _name(text: str) -> str | None:
     """What remains of a label, without what stood around the rest."""
     left = re.sub(r"[(\[][\s,;:/]*[)\]]", " ", text)
+    # The rest of a bracket around what was taken.
+    left = left if left.count("(") == left.count(")") else left.replace("(", " ").replace(")", " ")
     left = re.sub(r"\s+", " ", left).strip(_EDGES)
+    left = _JUST_VALUE.sub("", left).strip(_EDGES)
+    inside = re.fullmatch(r"[(\[]([^()\[\]]*)[)\]]", left)
+    left = inside[1].strip(_EDGES) if inside else left
     return left if re.search(r"[A-Za-z0-9]", left) else None

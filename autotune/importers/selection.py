@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from autotune.errors import InputError
 from autotune.importers.csv_file import Row, Table, quoted
-from autotune.importers.figures import Figure, has_place, published_unit, read_figure
+from autotune.importers.figures import Figure, place_of, published_unit, read_figure
 
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _MOST_LISTED = 8
@@ -66,12 +66,14 @@ def select_rows(table: Table) -> tuple[tuple[UsedRow, ...], tuple[str, ...]]:
 
 
 def _check_units(table: Table) -> None:
-    first: dict[str, tuple[str, int]] = {}
+    first: dict[tuple[str, str | None], tuple[str, int]] = {}
     for row in table.rows:
         metric, unit = row.cells["metric"], published_unit(row.cells["unit"])
-        if not has_place(metric):
+        # One figure has several names: median and p50, and one for each repetition.
+        place = place_of(metric)
+        if place is None:
             continue
-        other, line = first.setdefault(metric, (unit, row.line))
+        other, line = first.setdefault(place, (unit, row.line))
         if other != unit:
             raise table.error(
                 row.line,

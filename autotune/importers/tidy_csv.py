@@ -3,6 +3,7 @@
 ``docs/importing.md`` describes the columns, the metrics with their units, and what is refused.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from autotune.decisions.schema import check_name
 from autotune.errors import InputError, UsageError
 from autotune.importers import context
 from autotune.importers.csv_file import Table, quoted, read_table
+from autotune.importers.figures import check_figures
+from autotune.importers.labels import names_no_backend
 from autotune.importers.schema import SOURCE_TABLE, Imported, ImportOptions, SourceFile
 from autotune.importers.selection import UsedRow, select_rows
 from autotune.importers.source_file import head
@@ -35,8 +38,9 @@ _TELLING_COLUMNS = 5
 
 def looks_like(path: Path) -> bool:
     """Whether the file's first line names columns of a tidy table, some of which may be missing."""
-    first = head(path).lstrip().partition("\n")[0]
-    names = {name.strip().strip('"') for name in first.split(",")}
+    # Also with other separators and in capitals: the reader says what is wrong.
+    first = re.split(r"[\r\n]", head(path).lstrip(), maxsplit=1)[0].lower()
+    names = {name.strip().strip('"') for name in re.split(r"[,;\t]", first)}
     return len(names & set(COLUMNS)) >= _TELLING_COLUMNS and {"metric", "value"} <= names
 
 
@@ -78,7 +82,7 @@ def import_tidy(path: Path, options: ImportOptions, *, created_at: str) -> Impor
         incumbent=_candidate(table, "incumbent", options.incumbent, backends=backends),
         source=shared.source,
     )
-    points = [_point(place, rows) for place, rows in sorted(places.items(), key=_by_round)]
+    points = [_point(table, place, rows) for place, rows in sorted(places.items(), key=_by_round)]
     columns = tuple(f"column {quoted(name)}: not one of the tidy form's" for name in table.extra)
     return Imported(
         run=LoadedRun(run=run, launches=(), points=tuple(points), probes=()),
@@ -114,6 +118,12 @@ def _backends(
         if label in backends:
             continue
         name = rename.get(label, label)
+        if label not in rename and names_no_backend(label):
+            raise table.error(
+                each.row.line,
+                f"{quoted(label)} names no backend: say which one it was with --rename "
+                f"{quoted(label + '=NAME')}, in the engine's word, or remove its rows",
+            )
         _check_backend(table, each.row.line, label=label, name=name)
         other = taken.setdefault(name, label)
         if other != label:
@@ -204,7 +214,7 @@ def _by_round(item: tuple[_Place, list[UsedRow]]) -> tuple[int, str, int]:
     return number, candidate, concurrency
 
 
-def _point(place: _Place, rows: Sequence[UsedRow]) -> PointRecord:
+def _point(table: Table, place: _Place, rows: Sequence[UsedRow]) -> PointRecord:
     candidate, number, concurrency = place
     figures: dict[str, Any] = {}
     for each in rows:
@@ -213,12 +223,14 @@ def _point(place: _Place, rows: Sequence[UsedRow]) -> PointRecord:
             figures[field] = each.value
         else:
             figures.setdefault(field, {})[part] = each.value
+    said = msgspec.convert(figures, PointFigures)
+    check_figures(f"{table.where}, line {rows[0].row.line}", said)
     return PointRecord(
         candidate=candidate,
         round=number,
         concurrency=concurrency,
         status="ok",
-        figures=msgspec.convert(figures, PointFigures),
+        figures=said,
         warnings=_warnings(rows),
     )
 

@@ -252,6 +252,7 @@ async def ask(
     max_tokens: int,
     timeout_s: float,
     concurrency: int = 1,
+    on_progress: Callable[[Progress], None] | None = None,
 ) -> list[Answer]:
     """Ask prompts and return their answers in the prompts' order, one each.
 
@@ -261,6 +262,7 @@ async def ask(
         max_tokens: output tokens asked of each request.
         timeout_s: limit of each request, in seconds.
         concurrency: requests in flight: 1 asks one after the other.
+        on_progress: called after each request; keep it short.
 
     Returns:
         An answer a prompt. One that was never sent, since the server had gone, has the outcome
@@ -272,6 +274,7 @@ async def ask(
         concurrency=concurrency,
         max_tokens=max_tokens,
         request_timeout_s=timeout_s,
+        on_progress=on_progress,
     )
     return run.answers_to(prompts)
 

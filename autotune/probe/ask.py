@@ -4,11 +4,11 @@ It asks and records. What the answers mean is `autotune.probe.verdict`'s.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
-from autotune.load.client import Endpoint, ask
+from autotune.load.client import Endpoint, Progress, ask
 from autotune.load.stream import Answer
 from autotune.load.workload import Prompt
 from autotune.probe.task import Question, is_correct
@@ -129,14 +129,19 @@ async def ask_task(
     max_tokens: int,
     timeout_s: float,
     concurrency: int,
+    on_progress: Callable[[Progress], None] | None = None,
 ) -> list[TaskAnswer]:
-    """Ask every question once, with ``concurrency`` requests in flight, and check the answers."""
+    """Ask every question once, with ``concurrency`` requests in flight, and check the answers.
+
+    ``on_progress`` is called after each request.
+    """
     given = await ask(
         endpoint,
         [Prompt(text=question.prompt) for question in questions],
         max_tokens=max_tokens,
         timeout_s=timeout_s,
         concurrency=concurrency,
+        on_progress=on_progress,
     )
     return [
         _task_answer(question, answer) for question, answer in zip(questions, given, strict=True)

@@ -8,8 +8,9 @@ from matplotlib.axes import Axes
 
 from autotune.report.numbers import TimeUnit, time_unit
 from autotune.report.palette import FAINT_INK, GRID, Look
-from autotune.report.quantities import Quantity, statistic
+from autotune.report.quantities import RATIO, Quantity, statistic
 from autotune.report.scales import (
+    ratio_limits,
     scale_even_concurrency,
     scale_log_concurrency,
     scale_ratio,
@@ -68,6 +69,13 @@ class Extent:
         return cls(tuple(sorted(concurrencies)), tuple(values), tuple(bounds))
 
 
+def is_cut(data: PlotData, extent: Extent) -> bool:
+    """Whether an interval of ``data`` goes on beyond the panel of its ratios, by an arrow there."""
+    low, high = ratio_limits(extent.values, extent.bounds)
+    rows = data.summary[data.summary["candidate"].isin(_compared(data))]
+    return bool((rows["ratio_low"] < low).any() or (rows["ratio_high"] > high).any())
+
+
 def draw_panel(
     axes: Axes,
     data: PlotData,
@@ -97,7 +105,7 @@ def draw_panel(
     (scale_even_concurrency if even else scale_log_concurrency)(axes, extent.concurrencies)
     if quantity.kind == "ratio":
         scale_ratio(axes, extent.values, extent.bounds)
-        _draw_ratios(panel, drawn)
+        _draw_ratios(panel)
     else:
         scale_values(axes, "y", [value * factor for value in extent.values], from_zero=True)
         for name, shift in (_shifts(drawn) if even else dict.fromkeys(drawn, 0.0)).items():
@@ -214,15 +222,20 @@ class _Panel:
             marks.set_in_layout(False)
 
 
-def _draw_ratios(panel: _Panel, names: Sequence[str]) -> None:
+def _draw_ratios(panel: _Panel) -> None:
     baseline = panel.data.baseline
     if baseline is not None and baseline in panel.data.looks:
         colour = panel.data.looks[baseline].colour
         panel.axes.axhline(1.0, color=colour, linewidth=1.4, gid=panel.part_id("mean", baseline))
-    for name, shift in _shifts([name for name in names if name != baseline]).items():
+    for name, shift in _shifts(_compared(panel.data)).items():
         panel.draw_interval(name, shift=shift)
         panel.draw_mean(name, shift=shift)
         panel.draw_rounds(name, shift=shift)
+
+
+def _compared(data: PlotData) -> list[str]:
+    """The candidates whose ratios are drawn, in the run's order."""
+    return [name for name in data.drawn(RATIO.columns[0]) if name != data.baseline]
 
 
 def _shifts(names: Sequence[str]) -> dict[str, float]:

@@ -9,11 +9,15 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Column:
-    """A table's column: ``numeric`` ones are right-aligned, ``code`` ones hold names."""
+    """A table's column: ``numeric`` ones are right-aligned, ``code`` ones hold names.
+
+    ``whole`` ones hold what mustn't be broken over two lines, such as dates.
+    """
 
     title: str
     numeric: bool = False
     code: bool = False
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,7 @@ class Asked:
     """One prompt with what it was answered; ``trusted`` is what the others are held against.
 
     ``differs`` says that something stands out: an answer that isn't the trusted one, or none.
+    ``note`` says what of the prompt isn't shown.
     """
 
     name: str
@@ -94,6 +99,7 @@ class Asked:
     answers: tuple[Answers, ...]
     trusted: Answers | None = None
     differs: bool = False
+    note: str = ""
 
 
 @dataclass(frozen=True)

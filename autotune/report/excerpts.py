@@ -18,6 +18,11 @@ _LONGEST_WORD = 20
 _MOST_ROUNDS = 6
 
 
+def not_shown(characters: int) -> str:
+    """Return how much of a text a reader doesn't see, in words; empty where that is nothing."""
+    return f"{characters:,} more characters aren't shown" if characters > 0 else ""
+
+
 def cut(text: str, longest: int = LONGEST_TEXT) -> str:
     """Return the beginning of ``text``, with an ellipsis where there is more of it."""
     return text if len(text) <= longest else f"{text[:longest]}…"
@@ -34,9 +39,7 @@ def excerpt(text: str, expected: str | None, *, where: str, shown: str | None = 
             ``instead`` where that isn't seen there.
     """
     if expected is None:
-        left = len(text) - LONGEST_TEXT
-        note = f"{left:,} more characters aren't shown" if left > 0 else ""
-        return Told(before=cut(text), where=where, note=note)
+        return Told(before=cut(text), where=where, note=not_shown(len(text) - LONGEST_TEXT))
     start, end = _shared(text, expected)
     middle = text[start : len(text) - end]
     instead = expected[start : len(expected) - end]
@@ -47,16 +50,18 @@ def excerpt(text: str, expected: str | None, *, where: str, shown: str | None = 
         before = f"…{before[skipped:]}"
         notes.append(f"the first {skipped:,} characters, which are the same, are left out")
     left = max(0, len(middle) - _LONGEST_DIFFERENT) + max(0, len(after) - _AFTER_SHOWN)
-    if left:
-        notes.append(f"{left:,} more characters aren't shown")
+    notes.append(not_shown(left))
     seen = shown == expected and start + _LONGEST_INSTEAD <= LONGEST_TEXT
+    more = len(instead) - _LONGEST_INSTEAD
+    if not seen and more > 0:
+        notes.append(f"of the reference's text there, {not_shown(more)}")
     return Told(
         before=before,
         different=cut(middle, _LONGEST_DIFFERENT),
         after=cut(after, _AFTER_SHOWN),
         instead="" if seen else cut(instead, _LONGEST_INSTEAD),
         where=where,
-        note="; ".join(notes),
+        note="; ".join(note for note in notes if note),
     )
 
 

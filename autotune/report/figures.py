@@ -13,7 +13,7 @@ from matplotlib.gridspec import SubplotSpec
 from autotune.decide.schema import Judgement
 from autotune.records.folder import LoadedRun
 from autotune.records.schema import RunRecord
-from autotune.report.axes import Extent, PlotData, draw_panel
+from autotune.report.axes import Extent, PlotData, draw_panel, is_cut
 from autotune.report.drawing import (
     LINE_CHARACTERS,
     add_legend,
@@ -137,7 +137,10 @@ def marks_words(runs: Sequence[PlotData], panels: Sequence[_Panel]) -> str:
         text += "; x: not valid, left out"
     levels = {percent(c) for data in runs for c in data.summary["ratio_confidence"].dropna()}
     if levels and any(quantity is RATIO for quantity, _ in panels):
-        text += f"; bars: {'/'.join(sorted(levels))} interval, an arrow: cut off"
+        text += f"; bars: {'/'.join(sorted(levels))} interval"
+        extents = [Extent.of(runs, quantity=q, column=column) for q, column in panels if q is RATIO]
+        if any(is_cut(data, extent) for data in runs for extent in extents):
+            text += ", an arrow: cut off"
     return text
 
 

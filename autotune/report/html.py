@@ -163,7 +163,10 @@ class _Sections:
             case Picture():
                 return picture_html(block, self.pictures)
             case Code():
-                lines = [line(one, longest=LONGEST_COMMAND) for one in block.lines]
+                lines = [
+                    line(one, longest=LONGEST_COMMAND, most_bytes=4 * LONGEST_COMMAND)
+                    for one in block.lines
+                ]
                 spans = "\n".join(f"<span>{one}</span>" for one in lines)
                 return f'<pre class="code"><code>{spans}</code></pre>'
             case SideBySide():

@@ -1,9 +1,12 @@
-"""Probe texts side by side as HTML: a folded box a prompt, a column for each text in it."""
+"""Probe texts side by side as HTML: a folded box a prompt, a column for each text in it.
 
-from collections.abc import Iterator
+Each text's HTML is bounded (`autotune.report.html_text.MOST_BYTES`), whatever a server answered.
+"""
+
+from collections.abc import Iterator, Sequence
 
 from autotune.report.content import Answers, Asked, SideBySide, Told
-from autotune.report.html_text import line, lines
+from autotune.report.html_text import MOST_BYTES, left_out, line, lines
 
 _NOTHING = '<span class="none">(no text)</span>'
 
@@ -25,7 +28,9 @@ def _prompt(asked: Asked) -> str:
 
 def _parts(asked: Asked) -> Iterator[str]:
     if asked.text:
-        yield f'<p class="label">Prompt</p>\n{_pre(lines(asked.text), "asked")}\n'
+        prompt, left = lines(asked.text)
+        notes = [note for note in (asked.note, left_out(left) if left else "") if note]
+        yield f'<p class="label">Prompt</p>\n{_pre(prompt, "asked")}{_note(notes)}\n'
     told = [answers for answers in asked.answers if answers.told]
     columns = [_column(answers) for answers in told]
     if asked.trusted is not None:
@@ -49,17 +54,24 @@ def _column(answers: Answers, *, kind: str = "column") -> str:
 
 
 def _told(told: Told) -> str:
-    text = lines(told.before)
-    if told.different:
-        text += f"<mark>{lines(told.different)}</mark>"
-    text += lines(told.after)
+    # A text's parts share its bytes, so that none takes what the part that differs needs.
+    pieces = [told.before, told.different, told.after]
+    share = MOST_BYTES // max(1, sum(bool(piece) for piece in pieces))
+    shown = [lines(piece, most_bytes=share) for piece in pieces]
+    before, different, after = (html for html, _ in shown)
+    text = f"{before}<mark>{different}</mark>{after}" if different else before + after
     parts = [_pre(text or _NOTHING, "told")]
+    left = sum(characters for _, characters in shown)
     if told.instead:
-        parts.append(f'<p class="label">The reference has there</p>{_pre(lines(told.instead))}')
-    notes = [note for note in (told.where, told.note) if note]
-    if notes:
-        parts.append(f'<p class="note">{line("; ".join(notes))}</p>')
-    return "".join(parts) + "\n"
+        instead, missing = lines(told.instead, most_bytes=MOST_BYTES // len(pieces))
+        left += missing
+        parts.append(f'<p class="label">The reference has there</p>{_pre(instead)}')
+    notes = [told.where, told.note, f"escapes are long: {left_out(left)}" if left else ""]
+    return f"{''.join(parts)}{_note([note for note in notes if note])}\n"
+
+
+def _note(notes: Sequence[str]) -> str:
+    return f'<p class="note">{line("; ".join(notes))}</p>' if notes else ""
 
 
 def _pre(content: str, kind: str = "told") -> str:

@@ -62,6 +62,8 @@ def _cell(text: str, column: Column) -> str:
     shown = line(text)
     if column.code and shown:
         return f"<td><code>{shown}</code></td>"
+    if column.whole:
+        return f'<td class="whole">{shown}</td>'
     if not column.numeric:
         tone = _TONES.get(text, "long" if len(text) > _LONG else "")
         return f'<td class="{tone}">{shown}</td>' if tone else f"<td>{shown}</td>"

@@ -13,7 +13,7 @@ from autotune.probe.answers import Given, Trusted, compared, given, read_trusted
 from autotune.records.schema import ProbePrompt, ProbeRecord
 from autotune.report.content import Answers, Asked, Block, Bullets, Paragraph, Section, SideBySide
 from autotune.report.correctness import how_asked
-from autotune.report.excerpts import cut, excerpt, listed_rounds
+from autotune.report.excerpts import LONGEST_TEXT, cut, excerpt, listed_rounds, not_shown
 from autotune.report.subject import Subject
 from autotune.report.text import count, one_line
 
@@ -173,6 +173,7 @@ def _asked(
         ),
         trusted=_trusted(prompt.name, reference),
         differs=any(one.same != one.total for one in found.values()),
+        note=not_shown(len(prompt.text) - LONGEST_TEXT),
     )
 
 

@@ -71,14 +71,26 @@ def scale_ratio(axes: Axes, values: Sequence[float], bounds: Sequence[float]) ->
 
     An interval from two rounds can reach tenfold, and would press all else into a line.
     """
+    axes.set_ylim(*ratio_limits(values, bounds))
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
+    low, high, _ = _ratio_reach(values, bounds)
+    digits = 3 if high - low < 0.06 else 2
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.{digits}f}"))
+
+
+def ratio_limits(values: Sequence[float], bounds: Sequence[float]) -> tuple[float, float]:
+    """Return the ends of the y axis that `scale_ratio` sets; a bound beyond them is cut off."""
+    low, high, span = _ratio_reach(values, bounds)
+    return max(0.0, low - 0.06 * span), high + 0.06 * span
+
+
+def _ratio_reach(values: Sequence[float], bounds: Sequence[float]) -> tuple[float, float, float]:
+    """What is shown for sure, from where to where, and how far the values alone are apart."""
     low, high = min(*values, 0.98), max(*values, 1.02)
     span = max(high - low, 0.05)
     low = max(low - span, min(low, *bounds, low))
     high = min(high + span, max(high, *bounds, high))
-    axes.set_ylim(max(0.0, low - 0.06 * span), high + 0.06 * span)
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10]))
-    digits = 3 if high - low < 0.06 else 2
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.{digits}f}"))
+    return low, high, span
 
 
 def width_inches(axes: Axes) -> float:

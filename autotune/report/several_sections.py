@@ -116,7 +116,7 @@ def _agreement(runs: Sequence[RunShown]) -> str:
 def _what_they_are(runs: Sequence[RunShown]) -> Section:
     columns = (
         _RUN,
-        Column("measured"),
+        Column("measured", whole=True),
         Column("arch", code=True),
         Column("device"),
         Column("engine"),

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from autotune.review.diff_entries import compare_entries, matched
-from autotune.review.diff_figures import rounds_of
+from autotune.review.diff_figures import Rounds, rounds_of
 from autotune.review.diff_leaves import changes
 from autotune.review.diff_runs import compare_runs
 from autotune.review.diff_schema import Difference, EntryChange, RunChange
@@ -38,7 +38,7 @@ def compare_sides(old: Side, new: Side) -> Difference:
 
 def _entries(old: Side, new: Side) -> tuple[tuple[EntryChange, ...], int, int]:
     """What differs in the entries, how many scopes were compared, and how many left out."""
-    rounds = [None if side.run is None else rounds_of(side.run.derived.race) for side in (old, new)]
+    rounds = [_rounds(old), _rounds(new)]
     pairs = list(_pairs(old, new))
     left = (
         len(old.entries)
@@ -60,6 +60,13 @@ def _entries(old: Side, new: Side) -> tuple[tuple[EntryChange, ...], int, int]:
         for before, after in pairs
     ]
     return tuple(change for change in found if not change.empty), len(pairs), left
+
+
+def _rounds(side: Side) -> Rounds | None:
+    """What each round showed; ``None`` of a decision file, which doesn't say it."""
+    if side.run is None:
+        return {} if side.name.kind == "nothing" else None
+    return rounds_of(side.run.derived.race)
 
 
 def _pairs(old: Side, new: Side) -> Iterator[tuple[SideEntry | None, SideEntry | None]]:

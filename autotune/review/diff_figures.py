@@ -4,6 +4,9 @@ Two runs are other launches at other times: nothing pairs their rounds. So each 
 both sides are compared by Welch's t interval of their logarithms (Biometrika 34, 1947), whose
 degrees of freedom are rounded down. The chance that any of one figure's changes is called
 ``beyond`` without cause is held at 5% in all (Bonferroni's inequality).
+
+A decision's evidence rows hold no medians: those are compared where the records of a run are at
+hand, as means over the same rounds.
 """
 
 import math
@@ -20,16 +23,25 @@ from autotune.review.diff_leaves import paired
 from autotune.review.diff_schema import FigureChange
 
 THROUGHPUT = "output_tokens_per_s"
-TIMES = ("ttft_mean_s", "ttft_p99_s", "latency_mean_s", "latency_p99_s")
+MEDIANS = ("ttft_p50_s", "latency_p50_s")
+TIMES = (
+    "ttft_mean_s",
+    "ttft_p50_s",
+    "ttft_p99_s",
+    "latency_mean_s",
+    "latency_p50_s",
+    "latency_p99_s",
+)
 FIGURES = (THROUGHPUT, *TIMES)
 FALSE_ALARM = 0.05
+_OF_A_DECISION = tuple(name for name in FIGURES if name not in MEDIANS)
 
 # Each valid round's figure, by (candidate, concurrency, figure).
 Rounds = Mapping[tuple[str, int, str], Sequence[float]]
 
 
 def rounds_of(run: LoadedRun) -> Rounds:
-    """Return what each valid point showed, the figures of a decision's evidence rows."""
+    """Return what each valid point showed: the figures of evidence rows, and the medians."""
     found: dict[tuple[str, int, str], list[float]] = {}
     for point in run.points:
         if point.status != "ok" or point.figures is None:
@@ -57,12 +69,17 @@ def figure_changes(
         old_rounds: the old side's rounds, ``None`` where only their means are at hand.
         new_rounds: those of the new side.
     """
-    pairs = list(paired(old, new, by=lambda row: (row.candidate, row.concurrency)))
+    pairs = [
+        _Pair(old=before, new=after, old_rounds=old_rounds, new_rounds=new_rounds)
+        for _, before, after in paired(old, new, by=lambda row: (row.candidate, row.concurrency))
+    ]
+    # A median on one side only, since the other is a decision, is no news.
+    shown = FIGURES if old_rounds is not None and new_rounds is not None else _OF_A_DECISION
     plain = [
-        _plain_change(before, after, figure)
-        for figure in FIGURES
-        for _, before, after in pairs
-        if _value(before, figure) != _value(after, figure)
+        _plain_change(pair, figure)
+        for figure in shown
+        for pair in pairs
+        if pair.values(figure)[0] != pair.values(figure)[1]
     ]
     if old_rounds is None or new_rounds is None:
         return tuple(plain)
@@ -72,20 +89,32 @@ def figure_changes(
     )
 
 
-def _claims(pairs: Sequence[tuple[object, object, object]], figure: str) -> int:
+class _Pair(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of both sides, ``None`` where a side hasn't it, and all rounds of each side."""
+
+    old: EvidenceRow | None
+    new: EvidenceRow | None
+    old_rounds: Rounds | None
+    new_rounds: Rounds | None
+
+    def values(self, figure: str) -> tuple[float | None, float | None]:
+        """Return a figure of the old and of the new side, mean over the rounds."""
+        return (
+            _value(self.old, figure, self.old_rounds),
+            _value(self.new, figure, self.new_rounds),
+        )
+
+
+def _claims(pairs: Sequence[_Pair], figure: str) -> int:
     """How many changes of one figure could be called one without cause."""
-    both = [
-        pair
-        for pair in pairs
-        if _value(pair[1], figure) is not None and _value(pair[2], figure) is not None
-    ]
-    return max(1, len(both))
+    return max(1, sum(None not in pair.values(figure) for pair in pairs))
 
 
-def _plain_change(old: EvidenceRow | None, new: EvidenceRow | None, figure: str) -> FigureChange:
+def _plain_change(pair: _Pair, figure: str) -> FigureChange:
+    old, new = pair.old, pair.new
     row = new or old
     assert row is not None
-    before, after = _value(old, figure), _value(new, figure)
+    before, after = pair.values(figure)
     return FigureChange(
         candidate=row.candidate,
         backend=row.backend,
@@ -139,9 +168,15 @@ def _share(old: float | None, new: float | None) -> float | None:
     return share if math.isfinite(share) else None
 
 
-def _value(row: object, figure: str) -> float | None:
-    value = None if row is None else getattr(row, figure)
-    return None if value is None else float(value)
+def _value(row: EvidenceRow | None, figure: str, rounds: Rounds | None) -> float | None:
+    if row is None:
+        return None
+    if figure not in MEDIANS:
+        value = getattr(row, figure)
+        return None if value is None else float(value)
+    # As for evidence rows: a mean only where each round has the figure.
+    known = (rounds or {}).get((row.candidate, row.concurrency, figure), ())
+    return fmean(known) if known and len(known) == row.rounds else None
 
 
 def _figure(figures: PointFigures, name: str) -> float | None:

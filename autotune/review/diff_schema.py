@@ -39,6 +39,8 @@ class EnvironmentChange(Change, frozen=True, kw_only=True):
 class FigureChange(msgspec.Struct, frozen=True, kw_only=True):
     """One figure of one candidate at one concurrency, mean over the rounds.
 
+    ``figure`` is ``output_tokens_per_s``, or ``ttft`` or ``latency`` with ``_mean_s``, ``_p50_s``
+    or ``_p99_s``; p50 only where no side is a decision file, which doesn't hold it.
     ``backend`` is what ran, by the new side where it says so.
     ``change`` is new over old less 1 (0.031 = +3.1%). ``spread`` says whether that is more than
     the rounds of both sides explain by how far they are apart; ``ratio`` is the interval of new

@@ -13,8 +13,10 @@ from autotune.review.show_words import NOT_RECORDED, signed_percent, value_words
 _SPREAD = {"beyond": "beyond", "within": "within", "not_recorded": "no spread recorded"}
 _NAMES = {
     "ttft_mean_s": "TTFT mean",
+    "ttft_p50_s": "TTFT p50",
     "ttft_p99_s": "TTFT p99",
     "latency_mean_s": "latency mean",
+    "latency_p50_s": "latency p50",
     "latency_p99_s": "latency p99",
 }
 _HASH_LENGTH = 64

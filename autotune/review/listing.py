@@ -47,6 +47,8 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     ``problem`` says why it can't be read; then only what its path tells is known. ``choice`` is a
     backend: of a run what the rule says of its records, which may still be open. ``ratio`` is its
     throughput over the ``baseline``'s. ``shadowed_by`` is the file that a server finds first.
+    ``accepted`` and ``inconclusive_let_in`` say what somebody accepted to have the decision
+    written, as for `autotune.review.show_judged.Judged`.
     """
 
     kind: Kind
@@ -64,6 +66,8 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     progress: Progress | None = None
     decided: bool | None = None
     shadowed_by: str | None = None
+    accepted: tuple[str, ...] = ()
+    inconclusive_let_in: bool = False
 
 
 def list_items(
@@ -214,6 +218,7 @@ def _entry_item(entry: Entry, key: DecisionKey, path: str, *, today: datetime.da
         measured_at=entry.evidence.measured_at,
         age_days=age_days(entry.evidence.measured_at, today),
         decided=True,
+        accepted=entry.evidence.accepted,
     )
 
 
@@ -242,6 +247,8 @@ def _run_item(path: Path, *, today: datetime.date) -> Item:
         age_days=age_days(measured, today),
         progress=progress,
         decided=judged.decision is not None,
+        accepted=judged.accepted,
+        inconclusive_let_in=judged.inconclusive_let_in,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from autotune.decisions.schema import DecisionFile, Entry, EvidenceRow, Scope
 from autotune.report.content import Block, Bullets, Column, Paragraph, Report, Section, Table
 from autotune.report.numbers import UNKNOWN, figure, time_unit
+from autotune.report.tables import TRIALS_TABLE
 from autotune.report.text import count
 from autotune.review.show_words import (
     choice_ratio,
@@ -64,15 +65,20 @@ def _scope_table(scope: Scope) -> Table:
 
 def _choice_blocks(entry: Entry) -> Iterator[Block]:
     choice = entry.choice
+    accepted = "; accepted by hand, see the evidence" if entry.evidence.accepted else ""
     name = "" if choice.candidate == choice.backend else f" (candidate {choice.candidate})"
     yield Paragraph(
         f"{choice.backend}{name}: {choice.outcome} over {count(choice.rounds, 'round')}, answers "
-        f"{choice.verdict}",
+        f"{choice.verdict}{accepted}",
         strong=True,
     )
     settings = [*choice.arguments, *(f"{k}={v}" for k, v in sorted(choice.environment.items()))]
     if settings:
         yield Paragraph(f"measured with {' '.join(settings)}")
+    if TRIALS_TABLE in entry.evidence.tables:
+        yield Paragraph(
+            f"a search came before the race: {TRIALS_TABLE} of the run has each setting tried"
+        )
     ratio = choice_ratio(choice)
     if ratio:
         yield Paragraph(f"throughput {ratio}, the {choice.baseline_role or 'baseline'}")
@@ -111,7 +117,7 @@ def _evidence_blocks(entry: Entry) -> Iterator[Block]:
             )
         )
     if evidence.accepted:
-        yield Paragraph("Accepted in spite of:")
+        yield Paragraph("Accepted by hand, in spite of:")
         yield Bullets(evidence.accepted)
     tables = (f"{name} {digest}" for name, digest in sorted(evidence.tables.items()))
     yield Paragraph("SHA-256 of the run's tables:")

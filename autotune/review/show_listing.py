@@ -6,7 +6,13 @@ from autotune.report.content import Column, Table
 from autotune.report.text import one_line
 from autotune.review.listing import Item
 from autotune.review.show_text import fits, render_grid, render_table, wrapped
-from autotune.review.show_words import age_words, key_words, ratio_words, scope_words
+from autotune.review.show_words import (
+    accepted_words,
+    age_words,
+    key_words,
+    ratio_words,
+    scope_words,
+)
 
 _UNKNOWN = "-"
 _COLUMNS = (
@@ -56,7 +62,7 @@ def _cells(item: Item, items: Sequence[Item]) -> list[str]:
         key,
         _scope(item, items),
         item.choice or "nobody",
-        item.outcome or _UNKNOWN,
+        _outcome(item) or _UNKNOWN,
         _ratio(item) or _UNKNOWN,
         _measured(item),
         item.path,
@@ -79,7 +85,7 @@ def _block(item: Item, items: Sequence[Item], width: int) -> str:
         lines.append(
             ", ".join(
                 part
-                for part in (item.choice or "nobody", item.outcome, ratio, _measured(item))
+                for part in (item.choice or "nobody", _outcome(item), ratio, _measured(item))
                 if part
             )
         )
@@ -101,6 +107,14 @@ def _scope(item: Item, items: Sequence[Item]) -> str:
     return scope_words(item.scope, among=others)
 
 
+def _accepted(item: Item) -> str:
+    return accepted_words(item.accepted, inconclusive_let_in=item.inconclusive_let_in)
+
+
+def _outcome(item: Item) -> str | None:
+    return f"{item.outcome}, accepted by hand" if item.outcome and _accepted(item) else item.outcome
+
+
 def _ratio(item: Item) -> str:
     text = ratio_words(item.ratio, item.interval)
     return f"{text} x {item.baseline}" if text and item.baseline is not None else text
@@ -117,9 +131,12 @@ def _state(item: Item) -> str:
         return f"BROKEN: {item.problem}"
     if item.shadowed_by is not None:
         return f"not used: {item.shadowed_by} is found first"
+    accepted = _accepted(item)
     if item.progress is None:
-        return _UNKNOWN
+        return accepted or _UNKNOWN
     decided = "decision written" if item.decided else "no decision"
+    if accepted:
+        decided += f", {accepted}"
     if item.progress.imported:
         return f"imported, {decided}"
     word = "finished" if item.progress.finished else "unfinished"

@@ -13,12 +13,13 @@ from autotune.decisions.schema import DecisionKey, Scope
 from autotune.records.folder import DECISION_FILE
 from autotune.records.schema import LaunchStatus
 from autotune.report.candidates import candidates_section, rejected_section
-from autotune.report.content import Block, Column, Paragraph, Report, Section, Table
+from autotune.report.content import Block, Bullets, Column, Paragraph, Report, Section, Table
 from autotune.report.numbers import UNKNOWN, figure
 from autotune.report.results import figures_section, verdict_section
 from autotune.report.subject import Subject
 from autotune.review.show_judged import Judged, Progress, progress_of
-from autotune.review.show_words import key_words
+from autotune.review.show_search import ShownSearch, search_data, search_lines
+from autotune.review.show_words import LET_IN, key_words
 from autotune.sweep.race import duration_s
 
 _REPORTS = ("report.html", "report.md")
@@ -40,7 +41,9 @@ class ShownLaunch(msgspec.Struct, frozen=True, kw_only=True):
 class ShownRun(msgspec.Struct, frozen=True, kw_only=True):
     """A run at a glance; ``figures`` are the rows of its summary table.
 
-    ``reports`` and ``decision_file`` are the derived files that lie in the folder.
+    ``reports`` and ``decision_file`` are the derived files that lie in the folder. ``accepted``
+    and ``inconclusive_let_in`` say what somebody accepted to have that decision, as for
+    `autotune.review.show_judged.Judged`. ``search`` is only there where something was tuned.
     """
 
     path: str
@@ -53,6 +56,9 @@ class ShownRun(msgspec.Struct, frozen=True, kw_only=True):
     launches: tuple[ShownLaunch, ...]
     reports: tuple[str, ...]
     decision_file: str | None
+    accepted: tuple[str, ...]
+    inconclusive_let_in: bool
+    search: ShownSearch | None
 
 
 def run_data(judged: Judged) -> ShownRun:
@@ -69,6 +75,9 @@ def run_data(judged: Judged) -> ShownRun:
         launches=_launches(judged),
         reports=_reports(judged.path),
         decision_file=None if judged.decision is None else str(judged.path / DECISION_FILE),
+        accepted=judged.accepted,
+        inconclusive_let_in=judged.inconclusive_let_in,
+        search=search_data(judged),
     )
 
 
@@ -83,6 +92,7 @@ def run_report(judged: Judged) -> Report:
             figures_section(subject),
             rejected_section(subject),
             candidates_section(subject),
+            search_lines(judged),
             _launches_section(judged),
         ),
     )
@@ -109,8 +119,19 @@ def _state(judged: Judged) -> list[Block]:
     lines.append(Paragraph(f"Report: {', '.join(reports) or again}"))
     if judged.decision is not None:
         lines.append(Paragraph(f"Decision: {judged.path / DECISION_FILE}"))
+        lines += _acceptance(judged)
     else:
         lines.append(Paragraph(f"Decision: none written (autotune decide {judged.path})"))
+    return lines
+
+
+def _acceptance(judged: Judged) -> list[Block]:
+    """What somebody accepted to have the decision; nothing where nobody had to."""
+    lines: list[Block] = []
+    if judged.accepted:
+        lines += [Paragraph("Accepted by hand, in spite of:"), Bullets(judged.accepted)]
+    if judged.inconclusive_let_in:
+        lines.append(Paragraph(f"Accepted by hand (--accept-inconclusive): {LET_IN}"))
     return lines
 
 

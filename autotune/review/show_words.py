@@ -10,6 +10,7 @@ from autotune.decisions.schema import Choice, DecisionKey, Interval, Scope
 from autotune.report.numbers import figure
 
 NOT_RECORDED = "not recorded"
+LET_IN = "candidates compete whose answers couldn't be judged"
 # What tells scopes apart at a glance; the other fields are named only where they differ.
 _SIZES = (("tp", "tp"), ("ep", "ep"), ("dp", "dp"), ("attention_dp", "attention dp"))
 _OTHERS = (
@@ -72,6 +73,14 @@ def choice_ratio(choice: Choice) -> str:
     if text and choice.interval is not None:
         text += f" ({choice.interval.confidence * 100:.3g}%)"
     return f"{text} x {choice.baseline or 'an unnamed baseline'}" if text else ""
+
+
+def accepted_words(accepted: Sequence[str], *, inconclusive_let_in: bool = False) -> str:
+    """Return what somebody accepted to have a decision, in short; empty where nobody had to."""
+    if accepted:
+        causes = dict.fromkeys(sentence.partition(": ")[0] for sentence in accepted)
+        return f"accepted by hand, in spite of: {', '.join(causes)}"
+    return f"accepted by hand: {LET_IN}" if inconclusive_let_in else ""
 
 
 def age_days(measured_at: str, today: datetime.date) -> int | None:

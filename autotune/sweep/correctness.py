@@ -19,17 +19,18 @@ from autotune.probe.ask import (
     ask_task,
 )
 from autotune.probe.prompts import prompts_digest
-from autotune.probe.task import questions_digest
+from autotune.probe.task import Question, questions_digest
 from autotune.probe.teacher import Written, score_continuations, write_continuations
 from autotune.records.schema import (
     Continuation,
     ProbeAnswer,
     ProbeRecord,
     ScoredContinuation,
+    TaskAnswer,
 )
 from autotune.sweep.context import SweepContext
 from autotune.sweep.plan import PlannedLaunch
-from autotune.sweep.progress import Noted, PhaseBegan, Tell
+from autotune.sweep.progress import Gauge, Noted, PhaseBegan, Tell, telling_questions
 from autotune.sweep.workloads import point_prompts, probe_prompts_of, questions_of
 
 
@@ -93,14 +94,8 @@ class Correctness:
         )
         record = self._record(answers, concurrency=None)
         questions = questions_of(config)
-        if questions and config.probe.task is not None:
-            task = await ask_task(
-                self._endpoint,
-                questions,
-                max_tokens=config.probe.task.max_tokens,
-                timeout_s=timeout_s,
-                concurrency=crowd,
-            )
+        if questions:
+            task = await self._task(questions, concurrency=crowd)
             digest = questions_digest(questions)
             record = msgspec.structs.replace(record, task=tuple(task), task_digest=digest)
         written = await self._continuations()
@@ -116,6 +111,24 @@ class Correctness:
             problems=written.problems,
             scores=tuple(await self._scores(written.continuations)),
         )
+
+    async def _task(self, questions: Sequence[Question], *, concurrency: int) -> list[TaskAnswer]:
+        """The answers to a task's questions, which may be hundreds: it is told how far they are."""
+        task = self._config.probe.task
+        assert task is not None
+        self._tell(PhaseBegan(phase="asking", requests=len(questions)))
+        gauge = Gauge()
+        async with telling_questions(gauge, self._tell):
+            answers = await ask_task(
+                self._endpoint,
+                questions,
+                max_tokens=task.max_tokens,
+                timeout_s=self._config.load.request_timeout_s,
+                concurrency=concurrency,
+                on_progress=gauge.set,
+            )
+        self._tell(PhaseBegan(phase="probing"))
+        return answers
 
     async def _continuations(self) -> Written:
         """The reference's own words, token by token: written in round 0, read from then on."""

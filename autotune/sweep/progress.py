@@ -1,9 +1,10 @@
 """What a sweep tells while it runs, as typed events to one listener; how they look isn't said here.
 
 The events go one way, and nothing of a sweep depends on who listens. They are told between
-measurements, but for `PointProgress`: while requests run, the load client calls `Gauge.set` after
-each request, which keeps a reference, and a task looks at the gauge a few times a second. So the
-loop that takes the stamps never waits for a listener, as long as the listener only takes note.
+measurements, but for `PointProgress` and `QuestionsProgress`: while requests run, the load client
+calls `Gauge.set` after each request, which keeps a reference, and a task looks at the gauge a few
+times a second. So the loop that takes the stamps never waits for a listener, as long as the
+listener only takes note.
 """
 
 import asyncio
@@ -20,7 +21,7 @@ from autotune.records.schema import LaunchStatus, MeasurementWarning, PointStatu
 
 POLL_S = 0.25
 
-Phase = Literal["starting", "probing", "warming_up", "measuring", "stopping"]
+Phase = Literal["starting", "probing", "asking", "warming_up", "measuring", "stopping"]
 
 
 class _Event(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -85,8 +86,8 @@ class LaunchBegan(_Event, frozen=True, kw_only=True):
 class PhaseBegan(_Event, frozen=True, kw_only=True):
     """A launch enters a phase; ``limit_s`` is how long it may take at most.
 
-    ``requests`` are sent in it, where that is known, and ``attempt`` counts how often the point of
-    this ``concurrency`` is measured.
+    ``requests`` are sent in it, where that is known: in ``asking``, a task's questions. ``attempt``
+    counts how often the point of this ``concurrency`` is measured.
     """
 
     phase: Phase
@@ -116,6 +117,14 @@ class PointProgress(_Event, frozen=True, kw_only=True):
     total: int
     measured: int
     tokens_per_s: float | None = None
+
+
+class QuestionsProgress(_Event, frozen=True, kw_only=True):
+    """How many of a task's questions were asked and answered: ``answered`` counts failures too."""
+
+    answered: int
+    failed: int
+    total: int
 
 
 class PointEnded(_Event, frozen=True, kw_only=True):
@@ -181,12 +190,17 @@ class SweepEnded(_Event, frozen=True, kw_only=True):
     stopped: bool = False
 
 
+class ConclusionBegan(_Event, frozen=True, kw_only=True):
+    """What was measured is judged, and tables, plots and report are written."""
+
+
 Event = (
     SweepBegan
     | LaunchBegan
     | PhaseBegan
     | ServerReady
     | PointProgress
+    | QuestionsProgress
     | PointEnded
     | LaunchEnded
     | Standings
@@ -194,6 +208,7 @@ Event = (
     | CandidateReturns
     | Noted
     | SweepEnded
+    | ConclusionBegan
 )
 Tell = Callable[[Event], None]
 
@@ -233,21 +248,42 @@ class Gauge:
         )
 
 
-@contextlib.asynccontextmanager
-async def telling(
+def telling(
     gauge: Gauge, tell: Tell, *, measured: int, output_tokens: int
-) -> AsyncIterator[None]:
+) -> contextlib.AbstractAsyncContextManager[None]:
     """While the block runs, tell a few times a second how far its point is, where that is new."""
+    return _watching(
+        gauge, tell, read=lambda _: gauge.read(measured=measured, output_tokens=output_tokens)
+    )
+
+
+def telling_questions(gauge: Gauge, tell: Tell) -> contextlib.AbstractAsyncContextManager[None]:
+    """While the block runs, tell a few times a second how many questions were answered."""
+    return _watching(
+        gauge,
+        tell,
+        read=lambda latest: QuestionsProgress(
+            answered=latest.finished, failed=latest.failed, total=latest.total
+        ),
+    )
+
+
+@contextlib.asynccontextmanager
+async def _watching(
+    gauge: Gauge, tell: Tell, *, read: Callable[[Progress], Event | None]
+) -> AsyncIterator[None]:
+    """While the block runs, tell what is ``read`` of the gauge, where it says something new."""
 
     async def look() -> None:
         told = None
         while True:
             await asyncio.sleep(POLL_S)
-            if gauge.latest is not None and gauge.latest is not told:
-                told = gauge.latest
-                point = gauge.read(measured=measured, output_tokens=output_tokens)
-                if point is not None:
-                    tell(point)
+            latest = gauge.latest
+            if latest is not None and latest is not told:
+                told = latest
+                event = read(latest)
+                if event is not None:
+                    tell(event)
 
     looking = asyncio.create_task(look())
     try:

@@ -153,6 +153,19 @@ def test_the_hooks_run_a_command_that_works() -> None:
     assert shipped["additional_dependencies"] == [".[sweep]"]
 
 
+def test_the_hook_in_the_docs_works_as_it_is_printed() -> None:
+    text = (ROOT / "docs" / "checking.md").read_text()
+    (snippet,) = re.findall(r"```yaml\n(repos:\n.*?)```", text, re.DOTALL)
+    (repository,) = yaml.safe_load(snippet)["repos"]
+    (shipped,) = read_yaml(".pre-commit-hooks.yaml")
+    (hook,) = repository["hooks"]
+    # No address, tag or name is left for the reader to fill in.
+    assert repository["repo"] == "local" and hook["language"] == "system"
+    shared = set(hook) & set(shipped) - {"language"}
+    assert shared == {"id", "name", "entry", "files", "pass_filenames"}
+    assert {name: hook[name] for name in shared} == {name: shipped[name] for name in shared}
+
+
 def test_the_docs_name_only_what_there_is() -> None:
     text = (ROOT / "docs" / "checking.md").read_text()
     usage = autotune("check", "--help", folder=ROOT).stdout

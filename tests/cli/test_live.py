@@ -16,6 +16,7 @@ from autotune.records.schema import MeasurementWarning
 from autotune.sweep.progress import (
     CandidateRests,
     CandidateReturns,
+    ConclusionBegan,
     Event,
     LaunchBegan,
     LaunchEnded,
@@ -24,6 +25,7 @@ from autotune.sweep.progress import (
     PhaseBegan,
     PointEnded,
     PointProgress,
+    QuestionsProgress,
     Row,
     ServerReady,
     Standings,
@@ -156,6 +158,21 @@ def test_probes_among_load_are_no_measured_requests() -> None:
     assert "10/52 probes among load" in now and "tokens/s" not in now
 
 
+def test_how_many_questions_are_answered() -> None:
+    asking = PhaseBegan(phase="asking", requests=400)
+    begun = line_with(drawn(seen(BEGAN, LAUNCH, asking)), "asking questions")
+    assert begun.endswith("─  0/400 answered  0:41") and "━" not in begun
+    some = QuestionsProgress(answered=100, failed=3, total=400)
+    view = seen(BEGAN, LAUNCH, asking, some)
+    line = line_with(drawn(view), "asking questions")
+    assert line.endswith("100/400 answered  3 failed  0:41")
+    assert line.count("━") == pytest.approx(line.count("─") / 3, abs=1)
+    narrow = line_with(drawn(view, width=40), "asking questions")
+    assert narrow == "  asking questions    100/400 answered …"
+    after = drawn(advance(view, PhaseBegan(phase="probing"), at_s=40.0))
+    assert "  probing its answers, 0:01" in after and not any("400" in line for line in after)
+
+
 def test_who_leads_and_who_is_out() -> None:
     lines = drawn(seen(*EVENTS), width=130)
     first = lines[next(n for n, line in enumerate(lines) if "candidate" in line) + 1]
@@ -176,8 +193,21 @@ def test_what_belongs_to_a_launch_ends_with_it() -> None:
     lines = drawn(ended)
     assert "between launches" in lines[3]
     assert not any("measuring" in line or "1,234" in line for line in lines)
+    # It counts as made at once; what is left to do is told anew at the next launch.
+    assert "4 of 10 launches (18 at most), about 6 min left (23 min at worst)" in lines[1]
+    never = LaunchEnded(candidate=NAMES[7], round=2, status="unsupported")
+    assert drawn(advance(ended, never, at_s=9.0))[1] == lines[1]
     over = drawn(advance(ended, SweepEnded(reason="decisive after 3 rounds"), at_s=9.0))
     assert over[3] == "the race is over: decisive after 3 rounds"
+    assert over[1].endswith("━  4 of 4 launches")
+
+
+def test_the_report_is_being_written() -> None:
+    view = seen(BEGAN, RACE, SweepEnded(reason="spent", stopped=True))
+    assert not any("report" in line for line in drawn(view))
+    lines = drawn(advance(view, ConclusionBegan(), at_s=30.0))
+    assert lines[3:5] == ["stopped by spent", "  writing tables, plots and report, 0:11"]
+    assert any(line.startswith("▶ ") for line in lines)
 
 
 def test_a_warning_that_comes_again_is_shown_once() -> None:
@@ -277,6 +307,31 @@ def test_what_plain_lines_say_once() -> None:
         "    concurrency 16: it wasn't steady, measuring it again",
         "    concurrency 16: 1234.6 tokens/s, TTFT 12 ms, latency 340 ms (medians)",
     ]
+
+
+def test_a_launch_that_failed_is_told_once() -> None:
+    failed = LaunchEnded(candidate=NAMES[3], round=2, status="oom", reason="no memory")
+    rests = CandidateRests(candidate=NAMES[3], round=2, reason="oom in round 2: no memory")
+    assert told(LAUNCH, failed, rests)[1:] == ["    oom: no memory"]
+    unsupported = LaunchEnded(candidate="x", round=1, status="unsupported", reason="needs a GPU")
+    out = CandidateRests(candidate="x", round=1, reason="unsupported in round 1: needs a GPU")
+    assert told(unsupported, out) == ["round 1 x: unsupported: needs a GPU"]
+    # What an earlier start found out wasn't told by this one, nor was what answers showed.
+    assert told(rests) == [f"round 2: {NAMES[3]} isn't launched: oom in round 2: no memory"]
+    well = LaunchEnded(candidate=NAMES[3], round=2, status="ok")
+    wrong = CandidateRests(candidate=NAMES[3], round=2, reason="wrong answers")
+    assert told(LAUNCH, well, wrong)[1:] == [f"round 2: {NAMES[3]} isn't launched: wrong answers"]
+
+
+def test_what_takes_its_time_is_announced_once() -> None:
+    asking = PhaseBegan(phase="asking", requests=400)
+    some = QuestionsProgress(answered=1, failed=0, total=400)
+    assert told(LAUNCH, asking, some, some, PhaseBegan(phase="probing"))[1:] == [
+        "    asking 400 questions"
+    ]
+    assert told(SweepEnded(reason="done"), ConclusionBegan()) == [
+        "the race is over: done", "writing tables, plots and report"
+    ]  # fmt: skip
 
 
 def test_what_was_never_launched_names_itself() -> None:

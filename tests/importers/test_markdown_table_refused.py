@@ -97,7 +97,7 @@ _GOOD = _RATE + pipe(["Concurrency", "triton"], ["1", "10"]) + "\n"
         ),
         (
             pipe(["Concurrency", "Request rate", "triton output tok/s"], ["8", "4.0", "2"]),
-            "line 3: a request rate of '4.0': an open loop",
+            "line 3: a request rate of '4.0': if it was asked for, it's an open loop",
         ),
         (
             _GOOD + pipe(["Run", "Concurrency", "triton TTFT p50 (ms)"], ["1", "1", "2"]),
@@ -166,7 +166,7 @@ def test_a_flag_must_name_a_figure(tmp_path: Path, metric: str, message: str) ->
 
 
 def test_a_flag_that_says_nothing_new_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="the tables say their metrics: leave it out"):
+    with pytest.raises(UsageError, match="the tables leave no such metric open: leave it out"):
         read(tmp_path, _GOOD, metric="mean_ttft:ms")
     text = pipe(["Concurrency", "triton tok/s"], ["1", "10"])
     with pytest.raises(InputError, match="no figure in a table"):

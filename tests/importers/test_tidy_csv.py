@@ -8,6 +8,7 @@ import pytest
 
 from autotune.errors import InputError, UsageError
 from autotune.importers import import_tidy
+from autotune.importers.formats import detect
 from autotune.importers.tidy_csv import COLUMNS
 from tests.importers.builders import CREATED_AT, options, read, row, table, write
 
@@ -103,7 +104,9 @@ def test_a_bad_row_is_named(tmp_path: Path, changes: dict[str, str], message: st
         (table(row()).encode("utf-16"), "line 1: not text in UTF-8"),
         (b'{"output_throughput": 5}\n', "line 1: not a tidy table"),
         (b"| backend | c=1 |\n|---|---|\n", "line 1: not a tidy table"),
-        (table(row()).replace(",", ";").encode(), "line 1: not a tidy table"),
+        (table(row()).replace(",", ";").encode(), "line 1: cells with semicolons between them"),
+        (table(row()).replace(",", "\t").encode(), "line 1: cells with tabs between them"),
+        (table(row()).title().encode(), "line 1: 'Source': columns are named in small letters"),
         (table(row(), columns=COLUMNS[:-1]).encode(), "no column value"),
         (table(row(), columns=(*COLUMNS, "value")).encode(), "two columns are named 'value'"),
         ((table(row()) + "a,b\n").encode(), "line 3: 2 cells, but the header has 15"),
@@ -151,6 +154,34 @@ def test_what_has_no_place_is_left_out_with_the_reason(
     (sentence,) = imported.skipped
     assert sentence.startswith(changes["metric"]) and reason in sentence and "line 3" in sentence
     assert (imported.rows, imported.used_rows) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("names", "units", "values", "message"),
+    [
+        (("mean_ttft_rep1", "mean_ttft_rep2"), "ms s", "9 9", "line 3: .*'s' here but in 'ms'"),
+        (("median_ttft", "p50_ttft"), "ms s", "9 9", "line 3: p50_ttft is in 's' here but in 'ms'"),
+        (("p50_ttft", "p99_ttft"), "ms ms", "9 8", "line 2: TTFT: p99 is below p50"),
+        (("mean_ttft", "mean_e2e"), "s ms", "9 90", "line 2: mean: TTFT is 9 s, above E2E"),
+        (("output_throughput", "total_throughput"), "tok/s tok/s", "9 8", "line 2: 9 output tok"),
+    ],
+)
+def test_figures_that_contradict_each_other_are_refused(
+    tmp_path: Path, names: tuple[str, str], units: str, values: str, message: str
+) -> None:
+    rows = [
+        row(metric=metric, unit=unit, value=value)
+        for metric, unit, value in zip(names, units.split(), values.split(), strict=True)
+    ]
+    with pytest.raises(InputError, match=message):
+        read(tmp_path, table(*rows))
+
+
+@pytest.mark.parametrize("change", ["replace", "upper"])
+def test_a_spreadsheets_form_of_it_is_told_as_a_tidy_table(tmp_path: Path, change: str) -> None:
+    text = table(row())
+    text = text.upper() if change == "upper" else text.replace(",", ";").replace("\n", "\r")
+    assert detect(write(tmp_path, text)).name == "tidy_csv"
 
 
 def test_a_mean_beside_repetitions_is_in_no_round(tmp_path: Path) -> None:

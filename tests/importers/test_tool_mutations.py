@@ -41,13 +41,34 @@ _PIECES = st.one_of(
         [
             *("|", "\\|", "---", "**", "`", "c=16", "NaN", "(+3%)", "\u00b1", "ms", "tok/s", "\n"),
             *("<td>", "\x1b[31m", "1,646.0", "Concurrency", "Backend", "TTFT", "p99", "- ", "# "),
-            *("> ", " / "),
+            *("> ", " / ", "<sup>1</sup>", "<!--", "-->", "```", "<details>", "</details>", "(s)"),
+            *(
+                "ISL=1024",
+                "per GPU",
+                ":rocket:",
+                "\u2502",
+                "\u250c\u2500\u2510",
+                "main",
+                "#",
+                "RPS",
+            ),
+            *(
+                "<summary>x</summary>",
+                "[^1]",
+                "mean of 3 runs",
+                "4x4",
+                "isl/osl 1/2",
+                "===",
+                "\x00",
+            ),
         ]
     ),
 )
 
 
-_METRICS = st.sampled_from([None, None, "output_throughput:tok/s"])
+_METRICS = st.sampled_from(
+    [None, None, "output_throughput:tok/s", "mean_ttft:ms,output_throughput:tok/s"]
+)
 
 
 def _branch(content: Any, choose: Callable[[list[Any]], Any]) -> tuple[Any, Any]:

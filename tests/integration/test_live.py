@@ -117,6 +117,7 @@ def test_a_view_to_the_end_and_json_alone_on_stdout(bench: Workbench) -> None:
         "    concurrency 4: ",
         "    launch_failed: the server exited with code 1",
         "the race is over: ",
+        "writing tables, plots and report",
     ):
         assert words in terminal.shown, words
     # The server's own escapes come out as text.

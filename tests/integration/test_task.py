@@ -10,6 +10,9 @@ def test_questions_are_asked_at_each_launch_and_judged(bench: Workbench) -> None
     config.write_text(config.read_text() + "[probe.task]\nitems = 5\nmax_tokens = 4\n")
     result = bench.autotune("sweep", config, "--run", run, "--accept-inconclusive")
     assert result.returncode == 3 and "Traceback" not in result.stderr
+    said = result.stderr.splitlines()
+    assert said.count("    asking 5 questions") == 3
+    assert said[-1] == "writing tables, plots and report"
     own = [probe for probe in load_records(run).probes if probe.concurrency is None]
     assert [len(probe.task) for probe in own] == [5, 5, 5]
     assert len({probe.task_digest for probe in own}) == 1

@@ -173,7 +173,7 @@ def test_answers_to_questions_are_checked(
     monkeypatch: pytest.MonkeyPatch, text: str, fields: dict[str, Any], correct: bool | None
 ) -> None:
     async def ask(*_: Any, **options: Any) -> list[Answer]:
-        assert options == {"max_tokens": 64, "timeout_s": 9, "concurrency": 8}
+        assert options == {"max_tokens": 64, "timeout_s": 9, "concurrency": 8, "on_progress": None}
         return [answer(0, text, **fields)]
 
     monkeypatch.setattr(module, "ask", ask)

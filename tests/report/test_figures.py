@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from PIL import Image
 
-from autotune.decide.schema import Judgement
+from autotune.decide.schema import Judgement, RatioEstimate
 from autotune.decisions.schema import Interval
 from autotune.records.folder import LoadedRun
 from autotune.records.schema import PointFigures, Workload
@@ -207,6 +207,20 @@ def test_an_interval_that_would_press_all_else_flat_is_cut_with_an_arrow() -> No
     svg = drawn(run, msgspec.structs.replace(judgement, standings=(base, other)))["ratio.svg"]
     assert "12.00" not in texts(svg)
     assert any("an arrow: cut off" in text for text in texts(svg))
+
+
+def test_an_arrow_is_explained_only_where_there_is_one(plots: dict[str, bytes]) -> None:
+    for file in ("ratio.svg", "overview.svg"):
+        heading = " ".join(texts(plots[file]))
+        assert "bars: 95% interval" in heading and "arrow" not in heading
+    # Whom no ratio is drawn of has no bar: what the table says of it is no arrow's cause.
+    run = make_run({"a": 1.0, "b": 1.1}, rounds=2, concurrencies=(1, 8))
+    judgement = make_judgement(run)
+    base, other = judgement.standings
+    wide = {c: RatioEstimate(ratio=1, n=2, interval=Interval(0.1, 12, 0.95)) for c in (1, 8)}
+    base = msgspec.structs.replace(base, to_baseline_at=wide)
+    svg = drawn(run, msgspec.structs.replace(judgement, standings=(base, other)))["ratio.svg"]
+    assert not any("arrow" in text for text in texts(svg))
 
 
 def test_many_near_concurrencies_keep_readable_labels() -> None:

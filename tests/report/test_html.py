@@ -2,6 +2,7 @@
 
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 
 from autotune.errors import AutotuneError
 from autotune.report.content import (
+    Answers,
+    Asked,
     Bullets,
     Code,
     Column,
@@ -18,10 +21,12 @@ from autotune.report.content import (
     Section,
     SideBySide,
     Table,
+    Told,
 )
 from autotune.report.html import render_html
+from autotune.report.html_answers import side_by_side_html
 from autotune.report.html_table import sort_key, table_html
-from autotune.report.html_text import attribute, line, lines
+from autotune.report.html_text import MOST_BYTES, attribute, line, lines
 from autotune.report.write import build_report
 from tests.report.probed import probed_run, subject_of
 
@@ -73,7 +78,7 @@ def images(page: str) -> list[dict[str, str | None]]:
     ],
 )
 def test_what_cannot_be_seen_is_shown_as_what_it_is(text: str, shown: str) -> None:
-    for html in (line(text), lines(text), attribute(text)):
+    for html in (line(text), lines(text)[0], attribute(text)):
         assert read(html).text == shown
     assert read(f'<img alt="{attribute(text)}">').tags == [("img", {"alt": shown})]
 
@@ -84,7 +89,7 @@ def test_odd_characters_share_a_mark_and_replacement_characters_have_one() -> No
 
 @given(st.text())
 def test_no_text_makes_a_tag_or_acts(text: str) -> None:
-    for html in (line(text), lines(text)):
+    for html in (line(text), lines(text)[0]):
         assert {tag for tag, _ in read(html).tags} <= {"span"}
         assert all(char.isprintable() or char in "\n\t" or char.isspace() for char in html)
         html.encode()
@@ -93,8 +98,50 @@ def test_no_text_makes_a_tag_or_acts(text: str) -> None:
 
 def test_a_line_is_cut_and_line_breaks_are_kept_where_they_matter() -> None:
     assert line("a\n  b\tc") == "a b c"
-    assert lines("a\n\tb") == "a\n\tb"
+    assert lines("a\n\tb") == ("a\n\tb", 0)
     assert line("x" * 50, longest=10) == "x" * 9 + "…"
+
+
+@given(
+    st.text(st.sampled_from("ab\x00\x1b<\U0010ffff東\ufffd\n"), max_size=80), st.integers(0, 300)
+)
+def test_html_has_its_bytes_and_the_rest_is_counted(text: str, most_bytes: int) -> None:
+    html, left = lines(text, most_bytes=most_bytes)
+    assert len(html.encode()) <= most_bytes
+    whole, none = lines(text[: len(text) - left])
+    assert (whole, none) == (html, 0)
+    assert html.count("<span") == html.count("</span>")
+    # One character more has no room.
+    assert not left or len(lines(text[: len(text) - left + 1])[0].encode()) > most_bytes
+    assert lines(text, most_bytes=10**6)[1] == 0
+
+
+@pytest.mark.parametrize("char", ["\x1b", "\x1ba", "\U0010ffff.", "'", "東"])
+def test_no_text_makes_a_page_huge(char: str) -> None:
+    assert len(line(char * 10**5).encode()) < MOST_BYTES + 60
+    long = char * (10**6 // len(char))
+    told = Told(before=long, different=long, after=long, instead=long, where="alone", note="cut")
+    answers = Answers("eager", "summary", (told,))
+    asked = Asked(name="p", kind="long", text=long, summary="s", answers=(answers,), differs=True)
+    html = side_by_side_html(SideBySide((asked,)))
+    # The prompt, the answer and the reference's part, each within its limit.
+    assert len(html.encode()) < MOST_BYTES * (1 + 1 + 1 / 3) + 1500
+    text = read(html).text
+    assert "more characters aren't shown" in text
+    left = [int(n.replace(",", "")) for n in re.findall(r"([\d,]+) more characters", text)]
+    assert len(left) == 2
+    assert left[0] >= 10**6 - MOST_BYTES and left[1] >= 4 * 10**6 - 2 * MOST_BYTES
+
+
+def test_the_docs_state_the_limits() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    for name in ("reports.md", "formats.md"):
+        assert f"{MOST_BYTES:,} bytes" in (docs / name).read_text()
+
+
+def test_an_ordinary_text_is_shown_whole() -> None:
+    for text in ("word, <i> & 'it' " * 58, "東京都の" * 250, "\U0001f600" * 1000):
+        assert lines(text[:1000])[1] == 0
 
 
 @pytest.mark.parametrize(

@@ -25,10 +25,12 @@ from autotune.report.content import (
 from autotune.report.html import render_html
 from autotune.report.html_text import line
 from autotune.report.probe_texts import probe_texts_section
+from autotune.report.several_sections import build_several
 from autotune.report.write import build_report, write_report
 from tests.records.builders import make_judgement, make_run, make_verdicts
 from tests.report.browser import browser, open_page, requested
 from tests.report.probed import TRUE, probed_run, subject_of
+from tests.report.several_runs import shown
 from tests.report.test_figures import without_times
 
 HOSTILE = (
@@ -290,6 +292,23 @@ def test_the_page_fits_its_window_and_follows_the_colour_scheme(
     )
     assert (brightness(paper) > brightness(ink)) == (scheme == "light")
     assert abs(brightness(paper) - brightness(ink)) > 150
+
+
+def test_a_date_stays_on_one_line(chrome: Chrome, tmp_path: Path) -> None:
+    wordy = {"device_name": "NVIDIA H200 in a long description of where it stands"}
+    runs = [shown(f"node-{n}", scope=wordy, kind="import") for n in range(2)]
+    page = save(tmp_path, build_several(runs, plots=()))
+    for width in (1280, 360):
+        open_page(chrome, page, width=width)
+        dates = chrome.find_elements(By.CSS_SELECTOR, "#runs td.whole")
+        assert [date.text for date in dates] == ["imported 2026-01-02"] * 2
+        lines = """const range = document.createRange();
+            range.selectNodeContents(arguments[0]);
+            return range.getClientRects().length;"""
+        assert [chrome.execute_script(lines, date) for date in dates] == [1, 1]
+        # Others may still be broken: the table isn't as wide as its longest texts.
+        cells = chrome.find_elements(By.CSS_SELECTOR, "#runs tbody td:nth-child(4)")
+        assert any(chrome.execute_script(lines, cell) > 1 for cell in cells)
 
 
 def test_probe_texts_fit_a_phone(chrome: Chrome, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from autotune.records.schema import ProbeAnswer
 from autotune.report.content import Answers, Asked, Bullets, Paragraph, Section, SideBySide
 from autotune.report.excerpts import LONGEST_TEXT, excerpt
+from autotune.report.html_answers import side_by_side_html
 from autotune.report.markdown import render
 from autotune.report.probe_texts import MOST_DIFFERENT, probe_texts_section
 from autotune.report.write import build_report
@@ -184,10 +185,35 @@ def test_a_long_answer_is_cut_around_where_it_parts() -> None:
     assert "more characters aren't shown" in told.note
 
 
+def test_a_long_prompt_is_cut_and_the_rest_counted() -> None:
+    run = probed_run()
+    long = [
+        msgspec.structs.replace(
+            probe,
+            prompts=tuple(
+                msgspec.structs.replace(prompt, text="word " * 300) for prompt in probe.prompts
+            ),
+        )
+        for probe in run.probes
+    ]
+    section = probe_texts_section(subject_of(msgspec.structs.replace(run, probes=tuple(long))))
+    count = asked(section, "count")
+    assert count.text == ("word " * 300)[:LONGEST_TEXT] + "…"
+    assert count.note == "500 more characters aren't shown"
+    assert '<p class="note">500 more characters aren&#x27;t shown</p>' in side_by_side_html(
+        SideBySide((count,))
+    )
+    assert asked(section_of(), "count").note == ""
+
+
 def test_what_the_reader_cannot_see_of_the_reference_is_repeated() -> None:
     expected = "a b " * 600 + "right" + " c d" * 600
     text = expected.replace("right", "wrong")
     assert excerpt(text, expected, where="", shown=expected).instead == "right"
+    told = excerpt("wrong", "right" + " and so on" * 30, where="")
+    assert len(told.instead) == 201 and told.note.endswith(
+        "of the reference's text there, 105 more characters aren't shown"
+    )
     assert excerpt("wrong", "right", where="", shown="right").instead == ""
     assert excerpt("wrong", "I think: right", where="", shown="right").instead == "I think: right"
 

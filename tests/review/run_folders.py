@@ -45,9 +45,9 @@ def put_run(
     return path
 
 
-def decide(path: Path, *, into: Path | None = None) -> None:
+def decide(path: Path, *, into: Path | None = None, accept_inconclusive: bool = False) -> None:
     """Write a run's decision as `autotune decide --accept` does, without its report."""
-    derived = derive(path)
+    derived = derive(path, accept_inconclusive=accept_inconclusive)
     entry = entry_of(derived, accepted=derived.judgement.blockers)
     assert entry is not None
     key = derived.loaded.run.key

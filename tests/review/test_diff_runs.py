@@ -1,11 +1,13 @@
 """What changed between two run folders, and between a run and a checked-in decision."""
 
+import io
 import json
 import os
 import threading
 from pathlib import Path
 
 import msgspec
+import pandas as pd
 import pytest
 
 from autotune.decide.entry import evidence_rows
@@ -75,6 +77,52 @@ def test_one_round_has_no_spread(tmp_path: Path) -> None:
     figures = difference.entries[0].figures
     assert figures and {one.spread for one in figures} == {"not_recorded"}
     assert "no spread recorded" in render(difference)
+
+
+def test_medians_are_those_of_the_runs_tables(tmp_path: Path) -> None:
+    old = put_run(tmp_path / "a", make_run(rounds=3, noise=0.004))
+    new = put_run(tmp_path / "b", make_run(FAST, rounds=3, noise=0.004, seed=2))
+    difference = diff(old, new)
+    figures = difference.entries[0].figures
+    tables = [read_side(path).run for path in (old, new)]
+    for name, column in (("ttft_p50_s", "ttft_s_p50"), ("latency_p50_s", "latency_s_p50")):
+        told = [one for one in figures if one.figure == name]
+        assert len(told) == 12 and {one.unit for one in told} == {"s"}
+        assert {one.spread for one in told if one.candidate == "grouped_mm"} == {"beyond"}
+        for side, value in zip(tables, ("old", "new"), strict=True):
+            assert side is not None
+            summary = pd.read_csv(io.BytesIO(side.derived.tables["summary.csv"]))
+            known = summary.set_index(["candidate", "concurrency"])[column]
+            for one in told:
+                expected = known[one.candidate, one.concurrency]
+                assert getattr(one, value) == pytest.approx(expected, rel=1e-12)
+    text = render(difference)
+    assert text.count("| TTFT p50 |") == text.count("| latency p50 |") == 12
+    added = diff(Path(os.devnull), new).entries[0].figures
+    assert sum(one.figure == "ttft_p50_s" for one in added) == 12
+
+
+def test_a_decision_has_no_medians_to_be_compared(tmp_path: Path) -> None:
+    old = put_run(tmp_path / "a", make_run(rounds=3, noise=0.004))
+    decide(old)
+    new = put_run(tmp_path / "b", make_run(FAST, rounds=3, noise=0.004, seed=2))
+    for sides in ((old / "decision.json", new), (new, old / "decision.json")):
+        figures = diff(*sides).entries[0].figures
+        assert figures and not any("p50" in one.figure for one in figures)
+
+
+def test_a_median_that_a_round_lacks_is_no_mean_of_the_others(tmp_path: Path) -> None:
+    run = make_run(rounds=3)
+    first, *others = run.points
+    assert first.figures is not None
+    ttft = msgspec.structs.replace(first.figures.ttft_s, p50=None)
+    first = msgspec.structs.replace(
+        first, figures=msgspec.structs.replace(first.figures, ttft_s=ttft)
+    )
+    old = put_run(tmp_path / "a", msgspec.structs.replace(run, points=(first, *others)))
+    (change,) = diff(old, put_run(tmp_path / "b", run)).entries[0].figures
+    assert (change.figure, change.candidate, change.old) == ("ttft_p50_s", first.candidate, None)
+    assert change.new is not None and change.change is None
 
 
 def test_everything_else_of_a_run(tmp_path: Path) -> None:

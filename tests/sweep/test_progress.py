@@ -1,31 +1,40 @@
 """What a sweep tells of itself: how far a point is, what is left, who leads."""
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
 
 from autotune.config import SweepConfig, parse_config
+from autotune.load.client import Endpoint
 from autotune.load.client import Progress as LoopProgress
+from autotune.probe import ask
+from autotune.probe.task import shipped_questions
 from autotune.records.folder import LoadedRun
 from autotune.records.rule import Rule
 from autotune.records.schema import LaunchRecord
-from autotune.sweep import progress
+from autotune.sweep import correctness, progress
 from autotune.sweep.earlier import Timing
 from autotune.sweep.pace import left_to_do, progress_of, standings_of
 from autotune.sweep.progress import (
+    ConclusionBegan,
     Event,
     Gauge,
     LaunchBegan,
     LeftToDo,
+    PhaseBegan,
     PointProgress,
+    QuestionsProgress,
     Standings,
     SweepEnded,
     telling,
+    telling_questions,
 )
 from tests.decide.builders import make_run, verdicts
 from tests.decide.test_search import passing, searched
+from tests.probe.test_ask import answer
 from tests.sweep.test_estimate import NAMES, timed
 
 ELSEWHERE = Timing(launches=3, mean_s=50.0, longest_s=80.0)
@@ -131,10 +140,30 @@ def test_a_point_is_told_while_it_runs_and_only_what_is_new(
     assert [point.finished for point in told if isinstance(point, PointProgress)] == [1, 2]
 
 
+def test_questions_are_told_now_and_then_and_not_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "POLL_S", 0.001)
+    told: list[Event] = []
+
+    async def ask() -> None:
+        gauge = Gauge()
+        async with telling_questions(gauge, told.append):
+            await asyncio.sleep(0.02)
+            for finished in range(1, 401):
+                gauge.set(LoopProgress(finished=finished, failed=finished // 100, total=400))
+            while not told:
+                await asyncio.sleep(0.001)
+            await asyncio.sleep(0.02)
+
+    asyncio.run(asyncio.wait_for(ask(), 30))
+    assert told == [QuestionsProgress(answered=400, failed=4, total=400)]
+
+
 def test_an_event_comes_through_a_pipe_as_it_was() -> None:
     events: list[Event] = [
         LaunchBegan(number=1, candidate="a", round=1, concurrencies=(1,), left=left(None)),
+        QuestionsProgress(answered=3, failed=1, total=400),
         SweepEnded(reason="over\x1b[31m", stopped=True),
+        ConclusionBegan(),
         standings_of(progress_of(run_of(), verdicts(run_of()))),
     ]
     for event in events:
@@ -230,3 +259,29 @@ def test_a_search_tells_of_its_settings() -> None:
     }
     failed = found.rows[1]
     assert failed.failed and failed.out == "oom: no memory"
+
+
+def test_a_launchs_questions_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "POLL_S", 0.001)
+    monkeypatch.setattr(correctness, "probe_prompts_of", lambda context: ())
+    told: list[Event] = []
+
+    async def answers(endpoint: Any, prompts: Any, **options: Any) -> list[Any]:
+        options["on_progress"](LoopProgress(finished=2, failed=1, total=len(prompts)))
+        while not any(isinstance(event, QuestionsProgress) for event in told):
+            await asyncio.sleep(0.001)
+        return [answer(index) for index in range(len(prompts))]
+
+    monkeypatch.setattr(ask, "ask", answers)
+    context: Any = SimpleNamespace(config=config("[probe.task]"))
+    endpoint = Endpoint(base_url="http://127.0.0.1:1", model="m")
+    planned: Any = None
+    asking = correctness.Correctness(context, planned, endpoint, tell=told.append)
+    questions = shipped_questions()[:7]
+    found = asyncio.run(asyncio.wait_for(asking._task(questions, concurrency=4), 30))
+    assert len(found) == 7
+    assert told == [
+        PhaseBegan(phase="asking", requests=7),
+        QuestionsProgress(answered=2, failed=1, total=7),
+        PhaseBegan(phase="probing"),
+    ]
