@@ -18,6 +18,7 @@ from autotune.derive import Derivation, derive, entry_of, measured_at
 from autotune.engines.sglang.side_effects import side_effects
 from autotune.engines.sglang.table import read_catalog
 from autotune.errors import EXIT_DONE, EXIT_OPEN, RunFolderError
+from autotune.judged import read_judged
 from autotune.probe.schema import CandidateVerdict
 from autotune.records.folder import (
     DECISION_FILE,
@@ -32,7 +33,10 @@ from autotune.report.write import check_destination, write_report, write_several
 
 
 class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run came to; ``decision_files`` were written, none where it stays open."""
+    """What a run came to; ``decision_files`` were written, none where it stays open.
+
+    ``let_in`` says that candidates competed whose answers couldn't be judged.
+    """
 
     run: str
     judgement: Judgement
@@ -40,6 +44,7 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
     reports: tuple[str, ...]
     decision_files: tuple[str, ...]
     accepted: tuple[str, ...]
+    let_in: bool = False
 
     @property
     def exit_code(self) -> int:
@@ -84,6 +89,7 @@ def conclude(
         reports=tuple(str(report) for report in reports),
         decision_files=tuple(str(file) for file in written),
         accepted=accepted if written else (),
+        let_in=accept_inconclusive,
     )
 
 
@@ -94,14 +100,16 @@ def report_into(paths: Sequence[Path], to: Path) -> tuple[str, ...]:
         InputError: a run is given twice, the runs' figures don't compare, or ``to`` is or lies in a
             run folder or holds anything but an earlier report.
         RunFolderError: no run folder, a broken record, or a file that can't be written.
+        DecisionFileError: a run's decision.json can't be read.
     """
     labels = label_runs(paths)
     check_destination(to)
     if len(paths) == 1:
-        return tuple(str(file) for file in _write_report(RunFolder(paths[0]), derive(paths[0]), to))
+        derived = read_judged(paths[0]).derived
+        return tuple(str(file) for file in _write_report(RunFolder(paths[0]), derived, to))
     runs = []
     for path, label in zip(paths, labels, strict=True):
-        derived = derive(path)
+        derived = read_judged(path).derived
         runs.append(
             RunShown(
                 label=label,
@@ -115,13 +123,14 @@ def report_into(paths: Sequence[Path], to: Path) -> tuple[str, ...]:
 
 
 def rewrite_reports(path: Path) -> tuple[str, ...]:
-    """Write a run's tables, plots and report anew; its decision is left alone.
+    """Write a run's tables, plots and report anew, as its decision was made; that is left alone.
 
     Raises:
+        DecisionFileError: its decision.json can't be read.
         RunFolderError: no run folder, a broken record, or a file that can't be written.
     """
     folder = RunFolder(path)
-    derived = derive(path)
+    derived = read_judged(path).derived
     _write_tables(folder, derived)
     reports = _write_report(folder, derived)
     tables = (str(path / name) for name in sorted(derived.tables))

@@ -56,7 +56,10 @@ _KERNEL_VARIABLE = re.compile(
     r"USE_TRITON_W8A8_FP8_KERNEL|CK_MOE|(SGLANG|SGL|VLLM|FLASHINFER|TRTLLM|TLLM|NCCL|NVSHMEM|CUDA|CUBLAS|CUTLASS|CUTE_DSL|TILELANG|TORCHINDUCTOR|TRITON|TORCH|PYTORCH"
     r"|OMP|MKL|OPENBLAS|GOMP|KMP|HIP|AITER|DEEPEP|DEEP|DG)_[A-Z0-9_]+"
 )
-_SECRET = re.compile(r"(?<!PER_)TOKEN$|SECRET|PASSW|CREDENTIAL|API_?KEY|PRIVATE|_KEY$", re.I)
+_SECRET = re.compile(
+    r"(?<!PER_)TOKEN$|SECRET|PASSW|CREDENTIAL|API_?KEY|PRIVATE|_KEY$|AUTHORIZATION|COOKIE|^BEARER",
+    re.I,
+)
 # Of those, the ones that say where files are, what is logged, who runs or which release an image
 # holds, not how kernels run. SGLang's import sets DG_JIT_USE_NVRTC, from a variable of its own.
 _PLACE = re.compile(

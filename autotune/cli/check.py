@@ -48,9 +48,11 @@ def check(
     from autotune.review.check_print import exit_code, render
 
     chosen = list(dict.fromkeys(folders or [Path("configs/decisions")]))
-    for folder in (*chosen, *([evidence] if evidence != Path("results") else [])):
+    for folder in chosen:
         if not folder.is_dir():
             raise UsageError(f"{folder}: no such folder: name one that holds decision files")
+    if evidence != Path("results") and not evidence.is_dir():
+        raise UsageError(f"{evidence}: no such folder: name the one that holds the run folders")
     options = CheckOptions(
         evidence=evidence,
         today=datetime.datetime.now(datetime.UTC).date(),

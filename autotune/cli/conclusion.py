@@ -33,7 +33,8 @@ def _tell(conclusion: Conclusion) -> None:
     if not conclusion.decision_files:
         tell("decision: none written")
         if judgement.choice is not None:
-            tell(f"  to write it all the same: autotune decide {conclusion.run} --accept")
+            flags = "--accept --accept-inconclusive" if conclusion.let_in else "--accept"
+            tell(f"  to write it all the same: autotune decide {conclusion.run} {flags}")
     for path in conclusion.reports:
         if path.endswith((".md", ".html")):
             tell(f"report:   {path}")

@@ -143,7 +143,7 @@ def _numbers(
             continue
         value = float(cell) if _NUMBER.fullmatch(cell) else math.nan
         if not math.isfinite(value):
-            raise source.error(line, f"{statistic} is {quoted(cell)}, not a number")
+            raise source.error(line, f"{quoted(statistic)} is {quoted(cell)}, not a number")
         if 0 < value < _COARSE and not whole and statistic not in ("min", "max"):
             coarse.append(statistic)
         else:

@@ -14,6 +14,7 @@ from typing import Any
 from autotune.decisions import one_line
 from autotune.errors import InputError
 from autotune.importers.csv_file import quoted
+from autotune.importers.secrets_in_files import secret_in
 from autotune.importers.source_file import SourceText
 
 _LARGEST_COUNT = 2**31
@@ -132,9 +133,12 @@ def parse(source: SourceText) -> Any:
     """Return the one JSON value that a file holds.
 
     Raises:
-        InputError: it's cut or broken, names a key twice, or is nested too deep; the line is named.
+        InputError: it's cut or broken, names a key twice, is nested too deep, or holds a secret;
+            the line or the key is named.
     """
-    return _decode(source.text, source, first_line=1)
+    value = _decode(source.text, source, first_line=1)
+    _refuse_secrets(value, source, None)
+    return value
 
 
 def parse_object(source: SourceText) -> Fields:
@@ -153,7 +157,8 @@ def parse_lines(source: SourceText) -> list[Fields]:
     """Return the objects of a file that has one in each line; empty lines are fine.
 
     Raises:
-        InputError: a line is cut or broken, holds no object, or is there twice: all or nothing.
+        InputError: a line is cut or broken, holds no object or a secret, or is there twice: all
+            or nothing.
     """
     found: list[Fields] = []
     seen: dict[str, int] = {}
@@ -169,8 +174,19 @@ def parse_lines(source: SourceText) -> list[Fields]:
             raise source.error(
                 number, f"the same as line {first}, to the last digit: remove the copy"
             )
+        _refuse_secrets(value, source, number)
         found.append(Fields(where=f"{source.where}, line {number}", content=value))
     return found
+
+
+def _refuse_secrets(value: Any, source: SourceText, line: int | None) -> None:
+    place = secret_in(value)
+    if place is not None:
+        raise source.error(
+            line,
+            f"{place[:120]!a}: holds a secret, which the run folder would keep a copy of: blank it "
+            "in the file first",
+        )
 
 
 def _decode(text: str, source: SourceText, *, first_line: int) -> Any:

@@ -1,16 +1,20 @@
 """From paths to one run's records: each file by its own format, then all of them together."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
+
 from autotune.decisions import one_line
-from autotune.errors import UsageError
+from autotune.errors import InputError, UsageError
 from autotune.importers import markdown_table
 from autotune.importers.assemble import assemble
 from autotune.importers.formats import Format, detect, named
 from autotune.importers.reading import Readings
 from autotune.importers.schema import Imported, ImportOptions
 from autotune.importers.tidy_csv import import_tidy
+from autotune.records.folder import impossible_figure
 
 
 def import_files(
@@ -45,14 +49,33 @@ def import_files(
                 "put all rows into one table"
             )
         _refuse_tool_options(options)
-        return import_tidy(paths[0], options, created_at=created_at)
+        return _complete(import_tidy(paths[0], options, created_at=created_at))
     if options.metric is not None and not any(each.name == markdown_table.NAME for each in formats):
         raise UsageError("--metric: only tables in Markdown leave their metric open: leave it out")
     sources = [
         (path, _read(path, each, metric=options.metric))
         for path, each in zip(paths, formats, strict=True)
     ]
-    return assemble(sources, options, created_at=created_at)
+    return _complete(assemble(sources, options, created_at=created_at))
+
+
+def _complete(imported: Imported) -> Imported:
+    """Put the hash of each source into the record, for whoever checks the copies later.
+
+    Raises:
+        InputError: a figure that no measurement gives, which no reader of the records would take.
+    """
+    for point in imported.run.points:
+        impossible = impossible_figure(point)
+        if impossible is not None:
+            wheres = ", ".join(one_line(str(source.path)) for source in imported.sources[:3])
+            raise InputError(
+                f"{wheres}: {point.candidate} at concurrency {point.concurrency}: {impossible} "
+                "can't be measured: correct the file or leave this point out"
+            )
+    hashes = {source.name: source.sha256 for source in imported.sources}
+    run = msgspec.structs.replace(imported.run.run, source_sha256=hashes)
+    return replace(imported, run=msgspec.structs.replace(imported.run, run=run))
 
 
 def _read(path: Path, of_format: Format, *, metric: str | None) -> Readings:

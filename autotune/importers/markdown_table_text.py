@@ -15,7 +15,7 @@ from autotune.importers.source_file import SourceText
 
 _DASHES = re.compile(r"\s*\|?(\s*:?-+:?\s*\|)*\s*:?-+:?\s*\|?\s*")
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
-_HEADING = re.compile(r"\s{0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
+_HEADING = re.compile(r"\s{0,3}(#{1,6})\s+(.*)$")
 _BOLD_LINE = re.compile(r"\s*(\*\*|__)([^*_](?:(?!\1).)*)\1:?\s*$")
 _HTML_TABLE = re.compile(r"<\s*/?\s*(table|thead|tbody|tr|td|th)\b", re.IGNORECASE)
 # A rule of a table drawn with lines; a tree of folders has names behind its branches.
@@ -282,7 +282,7 @@ class _Headings:
 def _heading(line: str, *, above: str) -> tuple[int, str, int] | None:
     """A heading's level, its text, and by how many lines it stands above this one."""
     if match := _HEADING.match(line):
-        return len(match[1]), match[2], 0
+        return len(match[1]), match[2].rstrip().rstrip("#").rstrip(), 0
     if match := _BOLD_LINE.fullmatch(line):
         return _BOLD_LEVEL, match[2], 0
     if match := _SUMMARY.search(line):

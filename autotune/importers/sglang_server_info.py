@@ -13,8 +13,6 @@ from typing import Any
 
 from autotune.decisions import one_line
 from autotune.engines.sglang.settings import settings_in, settings_of
-from autotune.environment import looks_secret
-from autotune.importers.csv_file import quoted
 from autotune.importers.json_file import Fields
 
 _AUTO = "auto"
@@ -33,12 +31,11 @@ def read_server_info(line: Fields) -> ServerFacts:
     """Read ``server_info`` of one line; servers other than SGLang's have none.
 
     Raises:
-        InputError: it holds a secret, or a value of another type than SGLang's.
+        InputError: it holds a value of another type than SGLang's.
     """
     info = line.fields("server_info")
     if info is None:
         return ServerFacts()
-    _refuse_secrets(info)
     if "tp_size" not in info.content:
         where = "prefill" if "prefill" in info.content else "tp_size"
         reason = {
@@ -99,27 +96,6 @@ def _command(content: Mapping[str, Any]) -> list[str]:
     command = content.get("launch_command")
     words = command if isinstance(command, list) else str(command or "").split()
     return [one_line(str(word)) for word in words]
-
-
-def _refuse_secrets(info: Fields) -> None:
-    for key in _secrets(info.content):
-        raise info.error(
-            one_line(key, limit=60),
-            "holds a secret, which the run folder would keep a copy of: blank it in the file first",
-        )
-
-
-def _secrets(content: Mapping[str, Any]) -> list[str]:
-    found = [
-        key
-        for key, value in content.items()
-        if looks_secret(key) and isinstance(value, str) and value.strip()
-    ]
-    return found + [
-        f"launch_command {quoted(flag)}"
-        for flag in (word.partition("=")[0] for word in _command(content))
-        if flag.startswith("-") and looks_secret(flag)
-    ]
 
 
 def _told(value: int | None) -> str | None:

@@ -90,7 +90,11 @@ def _holds(folder: Path, imported: Imported) -> bool:
         there = load_records(folder)
     except (OSError, RunFolderError):
         return False
-    run = msgspec.structs.replace(there.run, created_at=imported.run.run.created_at)
+    # An earlier release recorded no hashes.
+    own = imported.run.run
+    run = msgspec.structs.replace(
+        there.run, created_at=own.created_at, source_sha256=own.source_sha256
+    )
     return msgspec.structs.replace(there, run=run) == imported.run
 
 

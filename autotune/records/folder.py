@@ -30,6 +30,8 @@ from autotune.records.schema import (
 _Record = TypeVar("_Record", RunRecord, LaunchRecord, PointRecord, ProbeRecord, TrialRecord)
 
 _LARGEST_FILE = 64 * 2**20
+_IN_SECONDS = ("mean", "p50", "p90", "p95", "p99")
+_TOO_LARGE = 1e15
 _REMEDY = "delete this one file; a sweep that is run again measures it anew"
 
 RUN_FILE = "run.json"
@@ -272,12 +274,41 @@ def _read(path: Path, kind: type[_Record], *, remedy: str) -> _Record:
         record = msgspec.json.decode(read_whole(path), type=kind)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError, UsageError) as error:
         raise RunFolderError(f"{path}: not a readable record: {error}: {remedy}") from None
+    if isinstance(record, PointRecord):
+        _check_figures(record, path, remedy=remedy)
     if record.schema_version != SCHEMA_VERSION:
         raise RunFolderError(
             f"{path}: schema_version is {record.schema_version}, this release reads "
             f"{SCHEMA_VERSION}: use the release that wrote it"
         )
     return record
+
+
+def _check_figures(point: PointRecord, path: Path, *, remedy: str) -> None:
+    impossible = impossible_figure(point)
+    if impossible is not None:
+        raise RunFolderError(f"{path}: figures: {impossible} can't be measured: {remedy}")
+
+
+def impossible_figure(point: PointRecord) -> str | None:
+    """Return the name and value of a figure that no measurement gives, if the point has one.
+
+    Logarithms are taken of them later, so that nothing negative or beyond all sense may get there.
+    """
+    figures = point.figures
+    if point.status != "ok" or figures is None:
+        return None
+    named = {"output_tokens_per_s": figures.output_tokens_per_s}
+    for metric in ("ttft_s", "latency_s", "tpot_s", "itl_s"):
+        distribution = getattr(figures, metric)
+        named |= {f"{metric}.{name}": getattr(distribution, name) for name in _IN_SECONDS}
+    for name, value in named.items():
+        is_rate = name == "output_tokens_per_s"
+        if value is not None and not (
+            (value > 0 if is_rate else value >= 0) and value < _TOO_LARGE
+        ):
+            return f"{name}: {value!r}"
+    return None
 
 
 def _check_place(path: Path, expected: Path) -> None:

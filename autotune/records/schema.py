@@ -323,7 +323,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     ``vocabulary_size`` is the model's, ``None`` where its configuration doesn't say.
     The first ``search_rounds`` rounds try settings of ``tunables`` (by candidate and name),
     ``trials_per_round`` of each candidate that has any: they choose who takes part in the later
-    rounds, which alone are compared.
+    rounds, which alone are compared. ``source_sha256`` holds the hash of each file that an import
+    keeps a copy of, by its path in the folder.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -345,6 +346,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     search_rounds: Annotated[int, msgspec.Meta(ge=0)] = 0
     trials_per_round: Annotated[int, msgspec.Meta(ge=0)] = 0
     tunables: dict[str, dict[str, Tunable]] = {}
+    source_sha256: dict[str, str] = {}
 
     def __post_init__(self) -> None:
         names = [check_name("candidate", candidate.name) for candidate in self.candidates]

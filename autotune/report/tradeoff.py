@@ -22,7 +22,8 @@ class Tradeoff:
 
     ``rounds`` has a row for each valid point, ``means`` one for each candidate and concurrency:
     ``candidate``, ``concurrency``, ``per_gpu`` (output tokens/s) and ``per_user`` (tokens/s/user).
-    ``means`` also has ``rounds`` (n) and ``front``: no admissible point has more of both.
+    ``means`` also has ``rounds`` (n) and ``front``: no admissible point has as much of
+    both and more of one.
     ``gpus`` is what throughput was divided by; ``None``: it is the whole server's.
     """
 

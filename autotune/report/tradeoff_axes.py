@@ -99,7 +99,7 @@ def front_mark() -> Line2D:
         marker="o",
         markersize=_RING_SIZE,
         markerfacecolor=BACKGROUND,
-        label="front: no admissible point has more of both",
+        label="front: no admissible point is as good in both and better in one",
     )
 
 

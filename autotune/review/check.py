@@ -71,7 +71,13 @@ def check_folders(folders: Sequence[Path], options: CheckOptions) -> Review:
     makes this raise.
     """
     listings = [(folder, list_files(folder)) for folder in folders]
-    files = [_read(root, place) for root, listing in listings for place in listing.files]
+    # Folders may overlap, and a file isn't its own twin.
+    places = {
+        os.path.realpath(place.path): (root, place)
+        for root, listing in reversed(listings)
+        for place in reversed(listing.files)
+    }
+    files = [_read(root, place) for root, place in reversed(places.values())]
     known = known_versions(_entries(files), options.versions)
     evidence: dict[Path, EvidenceFolder] = {}
     for file in files:

@@ -1,7 +1,7 @@
 """Whether a run folder's files are what its records and its decision say they are.
 
-The decision names each table's SHA-256, the records make the same tables anew, and each point's
-record names the SHA-256 of its requests.
+The decision names each table's SHA-256, the records make the same tables anew, each point's record
+names the SHA-256 of its requests, and an import's that of each file that it was made from.
 """
 
 import csv
@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from autotune.derive import Derivation
+from autotune.importers.write import sources_in
 from autotune.records.folder import RunFolder, read_whole, sha256_of
 from autotune.review.check_fields import same_number
 from autotune.review.findings import Issue, Place
@@ -85,6 +86,25 @@ def check_requests(derived: Derivation, path: Path, *, place: Place) -> Iterator
         )
         said = f"{points} here ({absent[0]}), so that their figures can't be followed further down"
         yield Issue(level="note", code="requests_absent", message=said, place=place)
+
+
+def check_sources(derived: Derivation, path: Path, *, place: Place) -> Iterator[Issue]:
+    """Compare the files that an import keeps with the SHA-256 in its run.json, if it has any."""
+    stated = derived.loaded.run.source_sha256
+    if not stated:
+        return
+    kept = sources_in(path)
+    import_again = "restore it, or import the original again"
+    for name in sorted(stated.keys() - set(kept)):
+        said = f"{path}: the source {name!a:.100} that it was imported from isn't here"
+        yield _wrong("source_missing", said, import_again, place)
+    for name in kept:
+        if name not in stated:
+            said = f"{path / name} isn't among the sources that were imported"
+            yield _wrong("source_unknown", said, "take it away", place)
+        elif sha256_of(path / name) != stated[name]:
+            said = f"{path / name} isn't the file that was imported (SHA-256 differs)"
+            yield _wrong("source_hash", said, import_again, place)
 
 
 def _first_difference(there: bytes, derived: bytes) -> str | None:

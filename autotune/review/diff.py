@@ -6,9 +6,17 @@ from autotune.review.diff_entries import compare_entries, matched
 from autotune.review.diff_figures import Rounds, rounds_of
 from autotune.review.diff_leaves import changes
 from autotune.review.diff_runs import compare_runs
-from autotune.review.diff_schema import Difference, EntryChange, RunChange
+from autotune.review.diff_schema import Change, Difference, EntryChange, RunChange
 from autotune.review.diff_sides import Side, SideEntry
 from autotune.review.diff_summary import summarise
+
+# Another one of these runs other kernels, or shares the work out otherwise.
+_HARD_IN_SCOPE = frozenset(
+    {
+        *("engine", "geometry", "dtype", "tp", "ep", "dp", "attention_dp"),
+        *("a2a_backend", "a2a_mode", "engine_settings", "device_name", "device_count"),
+    }
+)
 
 
 def compare_sides(old: Side, new: Side) -> Difference:
@@ -20,7 +28,7 @@ def compare_sides(old: Side, new: Side) -> Difference:
     entries, scopes, left = _entries(old, new)
     run = _runs(old, new)
     key_changes = changes(old.key, new.key) if old.key and new.key else ()
-    caveats = tuple(_caveats(run))
+    caveats = (*_other_subject(key_changes, entries), *_caveats(run))
     plain = Difference(
         summary="",
         old=old.name,
@@ -101,3 +109,18 @@ def _caveats(run: RunChange | None) -> Iterator[str]:
     hard = [change.what for change in run.environment if change.weight == "hard"]
     if hard:
         yield f"the machines differ ({', '.join(hard)}): other kernels may have run"
+
+
+def _other_subject(key_changes: Iterable[Change], entries: Iterable[EntryChange]) -> Iterator[str]:
+    """Why figures of two decisions may not be each other's measure: they're of other things."""
+    named = [change.what for change in key_changes]
+    for entry in entries:
+        if entry.old_scope is not None and entry.new_scope is not None:
+            named += [
+                change.what
+                for change in entry.scope
+                if change.what.partition(".")[0] in _HARD_IN_SCOPE
+            ]
+    if named:
+        told = ", ".join(dict.fromkeys(named))
+        yield f"the two aren't about the same ({told}): a change needn't be the backend's"

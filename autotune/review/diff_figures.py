@@ -2,7 +2,8 @@
 
 Two runs are other launches at other times: nothing pairs their rounds. So each figure's rounds on
 both sides are compared by Welch's t interval of their logarithms (Biometrika 34, 1947), whose
-degrees of freedom are rounded down. The chance that any of one figure's changes is called
+degrees of freedom are rounded down; the change that the interval surrounds is that of the rounds'
+geometric means. The chance that any of one figure's changes is called
 ``beyond`` without cause is held at 5% in all (Bonferroni's inequality).
 
 A decision's evidence rows hold no medians: those are compared where the records of a run are at
@@ -15,7 +16,7 @@ from statistics import fmean, variance
 
 import msgspec
 
-from autotune.decide.statistics import ratio, t_quantile
+from autotune.decide.statistics import geometric_mean, ratio, t_quantile
 from autotune.decisions.schema import EvidenceRow, Interval
 from autotune.records.folder import LoadedRun
 from autotune.records.schema import PointFigures
@@ -132,6 +133,8 @@ def _plain_change(pair: _Pair, figure: str) -> FigureChange:
 def _with_spread(
     change: FigureChange, old_rounds: Rounds, new_rounds: Rounds, *, claims: int
 ) -> FigureChange:
+    if change.old is None or change.new is None:
+        return change
     place = (change.candidate, change.concurrency, change.figure)
     interval = _welch(
         old_rounds.get(place, ()), new_rounds.get(place, ()), confidence=1 - FALSE_ALARM / claims
@@ -139,7 +142,13 @@ def _with_spread(
     if interval is None:
         return change
     within = interval.low <= 1 <= interval.high
-    return msgspec.structs.replace(change, spread="within" if within else "beyond", ratio=interval)
+    before, after = (geometric_mean(rounds[place]) for rounds in (old_rounds, new_rounds))
+    return msgspec.structs.replace(
+        change,
+        change=_share(before, after),
+        spread="within" if within else "beyond",
+        ratio=interval,
+    )
 
 
 def _welch(old: Sequence[float], new: Sequence[float], *, confidence: float) -> Interval | None:

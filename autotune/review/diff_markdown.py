@@ -112,7 +112,8 @@ def _figure_blocks(entry: EntryChange, only: str | None) -> Iterator[Block]:
     if any(one.spread != "not_recorded" for one in entry.figures):
         yield Paragraph(
             "Beyond: the change is more than the rounds of both runs explain by how far they lie "
-            "apart. Brackets hold its interval (Welch's t on logarithms), with at most "
+            "apart. Such a change is of the rounds' geometric means, and brackets hold its "
+            "interval (Welch's t on logarithms), with at most "
             f"{FALSE_ALARM:.0%} chance that any row of one figure is called beyond without cause."
         )
         yield Paragraph(

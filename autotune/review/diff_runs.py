@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 
 from autotune.environment import weight_of
+from autotune.judged import Judged
 from autotune.records.schema import RunRecord
 from autotune.review.diff_leaves import added_and_removed, changes
 from autotune.review.diff_schema import EnvironmentChange, RunChange
-from autotune.review.show_judged import Judged
 
 # What the sections of their own tell; the entries hold key and scope.
 _APART = ("schema_version", "key", "scope", "candidates", "concurrencies", "rule", "workload")

@@ -19,9 +19,9 @@ from autotune.decisions.schema import (
 )
 from autotune.derive import entry_of, measured_at
 from autotune.errors import DecisionFileError, InputError
+from autotune.judged import Judged, read_judged
 from autotune.records.folder import read_environment_file, read_whole
 from autotune.review.diff_schema import SideName
-from autotune.review.show_judged import Judged, read_judged
 
 _LARGEST_PIPE = 4 * 2**20
 # What a shell's <(command) is called: a pipe that is open already, so that reading it ends.

@@ -15,7 +15,7 @@ from autotune.derive import Derivation, derive, entry_of
 from autotune.errors import AutotuneError, UsageError
 from autotune.records.folder import RUN_FILE
 from autotune.review.check_fields import Difference, differences
-from autotune.review.check_tables import check_requests, check_tables
+from autotune.review.check_tables import check_requests, check_sources, check_tables
 from autotune.review.findings import Issue, Place, entry_place, shown
 
 _MOST_DIFFERENCES = 8
@@ -107,6 +107,7 @@ def check_evidence(
         yield _wrong("evidence_key", said, "name the run that this was decided from", place)
         return
     yield from check_requests(derived, path, place=place)
+    yield from check_sources(derived, path, place=place)
     decide = _decide(entry, path, into=into)
     remedy = f"{decide} writes it anew"
     if into and scope_identity(derived.loaded.run.scope) != scope_identity(entry.scope):

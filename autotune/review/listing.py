@@ -17,8 +17,9 @@ from autotune.decisions.schema import DecisionKey, Entry, Interval, Outcome, Sco
 from autotune.decisions.store import Broken, Store
 from autotune.derive import measured_at
 from autotune.errors import AutotuneError, DecisionFileError, UsageError
+from autotune.judged import read_judged
 from autotune.records.folder import RUN_FILE, read_whole
-from autotune.review.show_judged import Progress, progress_of, read_judged
+from autotune.review.show_judged import Progress, progress_of
 from autotune.review.show_words import age_days
 
 Kind = Literal["decision", "run"]
@@ -48,7 +49,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     backend: of a run what the rule says of its records, which may still be open. ``ratio`` is its
     throughput over the ``baseline``'s. ``shadowed_by`` is the file that a server finds first.
     ``accepted`` and ``inconclusive_let_in`` say what somebody accepted to have the decision
-    written, as for `autotune.review.show_judged.Judged`.
+    written, as for `autotune.judged.Judged`.
     """
 
     kind: Kind

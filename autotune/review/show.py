@@ -6,8 +6,8 @@ import msgspec
 
 from autotune.decisions.schema import DecisionFile, decode
 from autotune.errors import InputError
+from autotune.judged import Judged, read_judged
 from autotune.records.folder import read_whole
-from autotune.review.show_judged import Judged, read_judged
 
 
 class ShownDecision(msgspec.Struct, frozen=True, kw_only=True):

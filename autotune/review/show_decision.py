@@ -1,6 +1,5 @@
 """``autotune show`` of a decision file: each entry's scope, choice and evidence. Pure."""
 
-import re
 from collections.abc import Iterator, Sequence
 
 from autotune.decisions.schema import DecisionFile, Entry, EvidenceRow, Scope
@@ -22,8 +21,6 @@ _TIMES = (
     ("latency_mean_s", "latency mean"),
     ("latency_p99_s", "latency p99"),
 )
-# Between two sentences, not inside of brackets.
-_REASON_BREAK = re.compile(r"; (?![^()]*\))")
 
 
 def decision_report(decision: DecisionFile) -> Report:
@@ -82,7 +79,7 @@ def _choice_blocks(entry: Entry) -> Iterator[Block]:
     ratio = choice_ratio(choice)
     if ratio:
         yield Paragraph(f"throughput {ratio}, the {choice.baseline_role or 'baseline'}")
-    yield Bullets(tuple(_REASON_BREAK.split(choice.reason)))
+    yield Bullets(_sentences(choice.reason))
     if choice.winners:
         columns = (
             Column("concurrency", numeric=True),
@@ -148,3 +145,16 @@ def _rows_table(rows: Sequence[EvidenceRow]) -> Table:
     columns.append(Column("n", numeric=True))
     cells.append([str(row.rounds) for row in ordered])
     return Table(tuple(columns), tuple(zip(*cells, strict=True)))
+
+
+def _sentences(reason: str) -> tuple[str, ...]:
+    """Part a reason at its semicolons, but for those inside of brackets."""
+    found: list[str] = []
+    depth = 0
+    for piece in reason.split("; "):
+        if depth:
+            found[-1] += f"; {piece}"
+        else:
+            found.append(piece)
+        depth = max(0, depth + piece.count("(") - piece.count(")"))
+    return tuple(found)

@@ -10,6 +10,7 @@ import msgspec
 
 from autotune.decide.schema import Judgement
 from autotune.decisions.schema import DecisionKey, Scope
+from autotune.judged import Judged
 from autotune.records.folder import DECISION_FILE
 from autotune.records.schema import LaunchStatus
 from autotune.report.candidates import candidates_section, rejected_section
@@ -17,7 +18,7 @@ from autotune.report.content import Block, Bullets, Column, Paragraph, Report, S
 from autotune.report.numbers import UNKNOWN, figure
 from autotune.report.results import figures_section, verdict_section
 from autotune.report.subject import Subject
-from autotune.review.show_judged import Judged, Progress, progress_of
+from autotune.review.show_judged import Progress, progress_of
 from autotune.review.show_search import ShownSearch, search_data, search_lines
 from autotune.review.show_words import LET_IN, key_words
 from autotune.sweep.race import duration_s
@@ -43,7 +44,7 @@ class ShownRun(msgspec.Struct, frozen=True, kw_only=True):
 
     ``reports`` and ``decision_file`` are the derived files that lie in the folder. ``accepted``
     and ``inconclusive_let_in`` say what somebody accepted to have that decision, as for
-    `autotune.review.show_judged.Judged`. ``search`` is only there where something was tuned.
+    `autotune.judged.Judged`. ``search`` is only there where something was tuned.
     """
 
     path: str

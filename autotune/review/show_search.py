@@ -16,12 +16,12 @@ from autotune.decide.search import (
     next_search_round,
     trial_results,
 )
+from autotune.judged import Judged
 from autotune.records.schema import TrialRecord
 from autotune.report.content import Bullets, Paragraph, Section
 from autotune.report.search import setting_text
 from autotune.report.tables import TRIALS_TABLE
 from autotune.report.text import count
-from autotune.review.show_judged import Judged
 from autotune.search.storage import STUDY_FILE
 
 _RECORDS = "trials"

@@ -143,6 +143,7 @@ class Launch:
             record = self._point_record(concurrency, started_at=now())
             record = msgspec.structs.replace(record, status="crashed", reason=_SERVER_GONE)
             folder.write_point(record)
+            self._tell(_point_ended(record))
             return
         started_at = now()
         warnings = await self._flush_cache(endpoint)

@@ -244,7 +244,7 @@ def test_figures_that_two_decimals_blur_are_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("Request Count,304.00", "Request Count,NaN", r"avg is 'NaN', not a number"),
+        ("Request Count,304.00", "Request Count,NaN", r"'avg' is 'NaN', not a number"),
         ("Request Count,304.00", "Request Count,304.00,5", "3 cells, but its header has 2"),
         ("Request Count,304.00", "Requests,304.00", "no Request Count: not a whole export"),
         ("(tokens/sec)", "(kB)", None),

@@ -180,3 +180,14 @@ def test_a_number_of_gpus_is_no_name_of_one(tmp_path: Path) -> None:
     imported = import_text(tmp_path, text)
     assert imported.run.run.scope.device_name is None
     assert imported.skipped[0].endswith("column 'GPUs': says no GPU's name: give --device-count")
+
+
+def test_headings_of_spaces_end(tmp_path: Path) -> None:
+    # A pattern that looks for a heading's end in more than one place takes hours for these.
+    text = ("# a" + " " * 1990 + "x\n\n") * 500 + f"{_RATE}{_GRID}"
+    assert set(points(read(tmp_path, text))) == {("triton", 1)}
+
+
+def test_the_marks_that_close_a_heading_are_not_its_text(tmp_path: Path) -> None:
+    text = f"## Output throughput (tok/s) ##  \n\n{_GRID}"
+    assert set(points(read(tmp_path, text))) == {("triton", 1)}

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from autotune.decisions import encode
+from autotune.judged import Judged, read_judged
 from autotune.review.listing import Filters, Item, list_items
 from autotune.review.show import ShownDecision, read_shown
 from autotune.review.show_decision import decision_report
-from autotune.review.show_judged import Judged, read_judged
 from autotune.review.show_listing import listing_text
 from autotune.review.show_run import run_data, run_report
 from autotune.review.show_text import render_text

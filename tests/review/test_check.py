@@ -1,5 +1,6 @@
 """Whole checks of real decisions: what is told of an edit, where, and how bad it is."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -224,3 +225,16 @@ def test_the_form_is_checked(folder: Folder) -> None:
     assert only(folder.check()).code == "not_canonical"
     write_canonical(folder.file, content)
     assert found(folder.check()) == []
+
+
+@pytest.mark.parametrize("stated", [None, "0" * 64])
+def test_the_sources_of_an_import_are_held_against_their_hashes(
+    folder: Folder, stated: str | None
+) -> None:
+    source = folder.run / "source.csv"
+    hashes = {"source.csv": stated or hashlib.sha256(source.read_bytes()).hexdigest()}
+    folder.edit(lambda run: run.update(source_sha256=hashes), folder.run / "run.json")
+    wrong = found(folder.check())
+    assert [one.code for one in wrong] == (["source_hash"] if stated else [])
+    source.rename(folder.run / "source" if stated else folder.run / "other.csv")
+    assert "source_missing" in [one.code for one in found(folder.check())]

@@ -200,3 +200,11 @@ def test_the_difference_says_the_same_as_json() -> None:
     assert again["entries"][0]["choice"] == [
         {"what": "backend", "old": ROUTED, "new": ROUTED + "2"}
     ]
+
+
+def test_decisions_about_other_things_are_no_measure_of_each_other() -> None:
+    entry = origin_entry()
+    other = msgspec.structs.replace(entry, scope=msgspec.structs.replace(entry.scope, tp=8))
+    difference = diff(decision(entry), decision(faster(other, 3.0)))
+    assert any("(tp)" in one for one in difference.caveats)
+    assert diff(decision(entry), decision(faster(entry, 3.0))).caveats == ()

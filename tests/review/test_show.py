@@ -8,10 +8,10 @@ import pytest
 from autotune.decisions import Interval, encode
 from autotune.decisions.schema import ConcurrencyWinner
 from autotune.errors import DecisionFileError, InputError, RunFolderError
+from autotune.judged import Judged, read_judged
 from autotune.report.content import Column, Paragraph, Report, Section, Table
 from autotune.review.show import ShownDecision, read_shown
 from autotune.review.show_decision import decision_report
-from autotune.review.show_judged import Judged, read_judged
 from autotune.review.show_run import run_data, run_report
 from autotune.review.show_text import render_table, render_text
 from autotune.review.show_words import age_words, signed_percent, value_words
@@ -159,3 +159,13 @@ def test_words() -> None:
     assert [value_words(value) for value in (None, "", True, {}, {"b": "1", "a": "2"}, [])] == [
         "not recorded", "(empty)", "yes", "none", "a=2, b=1", "none",
     ]  # fmt: skip
+
+
+def test_a_reason_is_parted_outside_of_its_brackets() -> None:
+    reason = "it leads (by 2%; n = 3); others fell out; (" + "a; " * 200_000
+    entry = origin_entry()
+    long = msgspec.structs.replace(
+        entry, choice=msgspec.structs.replace(entry.choice, reason=reason)
+    )
+    text = render_text(decision_report(decision(long)), width=None)
+    assert "- it leads (by 2%; n = 3)\n" in text and "- others fell out\n" in text

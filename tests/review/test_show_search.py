@@ -6,10 +6,10 @@ import msgspec
 
 from autotune.decide.search import finalists
 from autotune.decisions import encode
+from autotune.judged import read_judged
 from autotune.records.folder import RunFolder, load_records
 from autotune.review.show import ShownDecision, read_shown
 from autotune.review.show_decision import decision_report
-from autotune.review.show_judged import read_judged
 from autotune.review.show_run import run_data, run_report
 from autotune.review.show_search import search_data
 from autotune.review.show_text import render_text
