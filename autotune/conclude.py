@@ -18,7 +18,7 @@ from autotune.derive import Derivation, derive, entry_of, measured_at
 from autotune.engines.sglang.side_effects import side_effects
 from autotune.engines.sglang.table import read_catalog
 from autotune.errors import EXIT_DONE, EXIT_OPEN, RunFolderError
-from autotune.judged import read_judged
+from autotune.judged import Judged, read_judged
 from autotune.probe.schema import CandidateVerdict
 from autotune.records.folder import (
     DECISION_FILE,
@@ -28,14 +28,14 @@ from autotune.records.folder import (
     write_atomically,
 )
 from autotune.report.several import RunShown, label_runs
-from autotune.report.subject import Subject
 from autotune.report.write import check_destination, write_report, write_several
 
 
 class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
     """What a run came to; ``decision_files`` were written, none where it stays open.
 
-    ``let_in`` says that candidates competed whose answers couldn't be judged.
+    ``let_in`` says that candidates competed whose answers couldn't be judged. ``withdrawn`` is the
+    run's decision.json where an earlier look wrote one that this one doesn't write again.
     """
 
     run: str
@@ -45,6 +45,7 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
     decision_files: tuple[str, ...]
     accepted: tuple[str, ...]
     let_in: bool = False
+    withdrawn: str | None = None
 
     @property
     def exit_code(self) -> int:
@@ -80,8 +81,11 @@ def conclude(
         if accept or (accept_inconclusive and blocker.startswith(INCONCLUSIVE))
     )
     _write_tables(folder, derived)
+    earlier = folder.path / DECISION_FILE
+    had_one = earlier.exists()
     written = _write_decision(folder, derived, accepted=accepted, into=into)
-    reports = _write_report(folder, derived)
+    judged = read_judged(path) if written else Judged(path=path, derived=derived, decision=None)
+    reports = _write_report(judged)
     return Conclusion(
         run=str(path),
         judgement=derived.judgement,
@@ -90,6 +94,7 @@ def conclude(
         decision_files=tuple(str(file) for file in written),
         accepted=accepted if written else (),
         let_in=accept_inconclusive,
+        withdrawn=str(earlier) if had_one and not written else None,
     )
 
 
@@ -105,18 +110,17 @@ def report_into(paths: Sequence[Path], to: Path) -> tuple[str, ...]:
     labels = label_runs(paths)
     check_destination(to)
     if len(paths) == 1:
-        derived = read_judged(paths[0]).derived
-        return tuple(str(file) for file in _write_report(RunFolder(paths[0]), derived, to))
+        return tuple(str(file) for file in _write_report(read_judged(paths[0]), to))
     runs = []
     for path, label in zip(paths, labels, strict=True):
-        derived = read_judged(path).derived
+        judged = read_judged(path)
         runs.append(
             RunShown(
                 label=label,
-                subject=Subject.of(derived.loaded, derived.judgement, verdicts=derived.verdicts),
-                measured_on=measured_at(derived.loaded),
+                subject=judged.subject,
+                measured_on=measured_at(judged.derived.loaded),
                 environment=read_environment_file(path),
-                side_effects=side_effects(derived.race.run, catalog=read_catalog()),
+                side_effects=side_effects(judged.derived.race.run, catalog=read_catalog()),
             )
         )
     return tuple(str(file) for file in write_several(to, runs))
@@ -130,10 +134,10 @@ def rewrite_reports(path: Path) -> tuple[str, ...]:
         RunFolderError: no run folder, a broken record, or a file that can't be written.
     """
     folder = RunFolder(path)
-    derived = read_judged(path).derived
-    _write_tables(folder, derived)
-    reports = _write_report(folder, derived)
-    tables = (str(path / name) for name in sorted(derived.tables))
+    judged = read_judged(path)
+    _write_tables(folder, judged.derived)
+    reports = _write_report(judged)
+    tables = (str(path / name) for name in sorted(judged.derived.tables))
     return (*tables, *(str(report) for report in reports))
 
 
@@ -142,14 +146,12 @@ def _write_tables(folder: RunFolder, derived: Derivation) -> None:
         write_atomically(folder.path / name, data)
 
 
-def _write_report(folder: RunFolder, derived: Derivation, to: Path | None = None) -> list[Path]:
+def _write_report(judged: Judged, to: Path | None = None) -> list[Path]:
     return write_report(
-        folder,
-        derived.loaded,
-        derived.judgement,
-        derived.verdicts,
-        environment=read_environment_file(folder.path),
-        side_effects=side_effects(derived.race.run, catalog=read_catalog()),
+        RunFolder(judged.path),
+        judged.subject,
+        environment=read_environment_file(judged.path),
+        side_effects=side_effects(judged.derived.race.run, catalog=read_catalog()),
         to=to,
     )
 

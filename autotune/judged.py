@@ -15,11 +15,13 @@ from autotune.decisions.schema import DecisionFile, Entry, decode
 from autotune.derive import Derivation, derive
 from autotune.errors import DecisionFileError, RunFolderError
 from autotune.records.folder import DECISION_FILE, read_whole
+from autotune.report.subject import Subject
 
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True):
     """A run folder, what its records come to, and its decision.json where it has one.
 
+    ``entry`` is that decision's for the run's own scope, if it has one.
     ``accepted`` are the sentences in spite of which somebody had that decision written.
     ``inconclusive_let_in`` says that it only follows if candidates compete whose answers couldn't
     be judged (``--accept-inconclusive``); then ``derived`` is what the records come to that way.
@@ -28,8 +30,20 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     path: Path
     derived: Derivation
     decision: DecisionFile | None
+    entry: Entry | None = None
     accepted: tuple[str, ...] = ()
     inconclusive_let_in: bool = False
+
+    @property
+    def subject(self) -> Subject:
+        """What a report or a screen about this run is made from."""
+        return Subject.of(
+            self.derived.loaded,
+            self.derived.judgement,
+            verdicts=self.derived.verdicts,
+            accepted=self.accepted,
+            inconclusive_let_in=self.inconclusive_let_in,
+        )
 
 
 def read_judged(path: Path) -> Judged:
@@ -50,6 +64,7 @@ def read_judged(path: Path) -> Judged:
         path=path,
         derived=derive(path, accept_inconclusive=True) if let_in else derived,
         decision=decision,
+        entry=entry,
         accepted=entry.evidence.accepted,
         inconclusive_let_in=let_in,
     )

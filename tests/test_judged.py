@@ -1,5 +1,6 @@
 """Every command tells of a run as its decision was made, also of records edited by hand."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -40,3 +41,39 @@ def test_a_report_says_what_the_decision_beside_it_does(tmp_path: Path) -> None:
     decided = (run / "report.md").read_text()
     rewrite_reports(run)
     assert (run / "report.md").read_text() == decided
+
+
+def test_a_report_says_what_was_accepted_and_how_to_judge_it_so_again(tmp_path: Path) -> None:
+    run = put_run(tmp_path / "run", make_run(rounds=2))
+    conclude(run)
+    assert "What stands against writing a decision:" in (run / "report.md").read_text()
+    conclude(run, accept=True)
+    report = (run / "report.md").read_text()
+    assert "A decision was written, accepted by hand (--accept) in spite of:" in report
+    assert "What stands against" not in report and "yes, accepted by hand" in report
+    assert "autotune decide run --accept\n" in report
+    decided = (run / "decision.json").read_bytes()
+    again = autotune("decide", "run", "--accept", folder=tmp_path)
+    assert again.returncode == 0 and (run / "decision.json").read_bytes() == decided
+
+
+def test_a_decision_that_judging_again_takes_away_is_named(tmp_path: Path) -> None:
+    run = put_run(tmp_path / "run", make_run(rounds=2))
+    first = autotune("decide", "run", "--json", folder=tmp_path)
+    assert first.returncode == 3 and json.loads(first.stdout)["withdrawn"] is None
+    conclude(run, accept=True)
+    ended = autotune("decide", "run", folder=tmp_path)
+    assert ended.returncode == 3 and not (run / "decision.json").exists()
+    assert "removed: run/decision.json, which an earlier look wrote" in ended.stdout
+    assert "autotune decide run --accept" in ended.stdout
+
+
+def test_a_broken_environment_isnt_told_as_none(tmp_path: Path) -> None:
+    run = put_run(tmp_path / "run", make_run(rounds=3))
+    (run / "environment.json").write_text('{"cores": ')
+    for command in (("report", "run"), ("diff", "run", "run")):
+        ended = autotune(*command, folder=tmp_path)
+        assert ended.returncode == 2 and "environment.json: can't be read" in ended.stderr
+        assert "Traceback" not in ended.stderr
+    (run / "environment.json").unlink()
+    assert autotune("report", "run", folder=tmp_path).returncode == 0

@@ -32,6 +32,8 @@ def _tell(conclusion: Conclusion) -> None:
         tell(f"decision: {path}")
     if not conclusion.decision_files:
         tell("decision: none written")
+        if conclusion.withdrawn is not None:
+            tell(f"  removed: {conclusion.withdrawn}, which an earlier look wrote")
         if judgement.choice is not None:
             flags = "--accept --accept-inconclusive" if conclusion.let_in else "--accept"
             tell(f"  to write it all the same: autotune decide {conclusion.run} {flags}")

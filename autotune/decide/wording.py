@@ -11,6 +11,8 @@ from autotune.records.schema import PointRecord
 
 # How a blocker begins that --accept-inconclusive accepts.
 INCONCLUSIVE = "correctness is inconclusive"
+# What --accept-inconclusive comes to.
+LET_IN = "candidates compete whose answers couldn't be judged"
 
 
 def percent(ratio: float) -> str:

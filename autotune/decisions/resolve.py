@@ -171,7 +171,8 @@ def _figures(entry: Entry, request: ResolveRequest) -> str:
     day = utc_day(entry.evidence.measured_at)
     age = ""
     if day and request.today and request.today >= day:
-        age = f" ({(request.today - day).days} days ago)"
+        days = (request.today - day).days
+        age = f" ({days} day{'' if days == 1 else 's'} ago)"
     hardware = f"{scope.device_count or '?'}x{scope.device_name or 'unrecorded device'}"
     parts = [
         f"{choice.backend} at concurrency {'/'.join(map(str, points)) or 'unrecorded'}",

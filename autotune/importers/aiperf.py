@@ -23,6 +23,9 @@ _EXPORT = "profile_export_aiperf.json"
 _PATTERNS = tuple("/".join((*["*"] * depth, _EXPORT)) for depth in range(5))
 _NOT_RUNS = ("phases", "aggregate", "sweep_aggregate")
 _MOST_FILES = 1000
+# Settings of releases without phases. A trace is replayed by its own times, if it has any.
+_OPEN_LOOPS = ("request_rate", "user_centric_rate", "fixed_schedule")
+_TRACE = "_trace"
 
 
 def looks_like(path: Path) -> bool:
@@ -104,7 +107,9 @@ def _unusable(run: Fields) -> str | None:
     Raises:
         InputError: it isn't a run's export.
     """
-    if run.fields("metadata") is not None or run.content.get("aggregation_type") is not None:
+    # A run may have metadata too, such as where its data set is from.
+    places = (run, run.fields("metadata"))
+    if any(each.content.get("aggregation_type") is not None for each in places if each is not None):
         raise InputError(
             f"{run.where}: averages over runs, not a run: import the folder, or its runs' {_EXPORT}"
         )
@@ -112,6 +117,15 @@ def _unusable(run: Fields) -> str | None:
         raise run.error("aiperf_version", "isn't there: not an export of aiperf")
     if run.content.get("was_cancelled") is True or run.content.get("is_complete") is False:
         return "the run was stopped before its end"
+    load = _load_before_phases(run)
+    if load is not None and (
+        any(load.content.get(key) for key in _OPEN_LOOPS)
+        or (load.text("custom_dataset_type") or "").endswith(_TRACE)
+    ):
+        return (
+            "requests are sent at a rate or by a schedule: an open loop, which can't be compared "
+            "at a concurrency"
+        )
     phases = _phases(run)
     if len(phases) > 1:
         return f"{len(phases)} phases are measured as one: at which concurrency?"
@@ -122,6 +136,16 @@ def _unusable(run: Fields) -> str | None:
             "loop, which can't be compared at a concurrency"
         )
     return None
+
+
+def _load_before_phases(run: Fields) -> Fields | None:
+    """The settings of load and data of aiperf 0.4 to 0.8, which have no phases."""
+    config = run.fields("input_config")
+    load = config.fields("loadgen") if config is not None else None
+    if config is None or load is None:
+        return None
+    data = config.fields("input") or Fields(where=config.where, content={})
+    return Fields(where=load.where, content=dict(data.content) | dict(load.content))
 
 
 def _phases(run: Fields) -> list[Fields]:
@@ -157,10 +181,11 @@ def _reading(run: Fields, export: Export) -> tuple[Reading, tuple[str, ...]]:
         raise run.error("request_count", "isn't there: how many requests succeeded?")
     good = good or 0
     phases = _phases(run)
-    concurrency = phases[0].count("concurrency", least=1) if phases else None
+    load = phases[0] if phases else _load_before_phases(run)
+    concurrency = load.count("concurrency", least=1) if load is not None else None
     info = run.fields("run_info")
     trial = info.count("trial") if info is not None else None
-    figures, left_out = figures_of(export, good=good, concurrency=concurrency)
+    figures, left_out = figures_of(export, good=good)
     return Reading(
         where=run.where,
         backend=None,
@@ -170,6 +195,7 @@ def _reading(run: Fields, export: Export) -> tuple[Reading, tuple[str, ...]]:
         requests_sent=good + errors,
         requests_ok=good,
         warnings=_counted_by_client(run, export),
+        in_progress=export.average("effective_concurrency") if good else None,
     ), left_out
 
 
@@ -200,6 +226,9 @@ def _facts(run: Fields) -> dict[str, str]:
         for each in (models.items("items") if models is not None else None) or []
         if isinstance(each, dict)
     ]
+    endpoint = config.fields("endpoint")
+    older = endpoint.items("model_names") if endpoint is not None else None
+    names += [one_line(each) for each in older or [] if isinstance(each, str)]
     found = {"workload": ", ".join(part for part in _asked(config) if part)}
     if len(names) == 1 and names[0] is not None:
         found["model"] = names[0]

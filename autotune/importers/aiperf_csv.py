@@ -76,7 +76,7 @@ def read(path: Path) -> Readings:
     good, errors = export.whole("request_count"), export.whole("error_request_count") or 0
     if good is None and not errors:
         raise source.error(None, "no Request Count: not a whole export of aiperf")
-    figures, left_out = figures_of(export, good=good or 0, concurrency=None)
+    figures, left_out = figures_of(export, good=good or 0)
     reading = Reading(
         where=source.where,
         backend=None,
@@ -85,6 +85,7 @@ def read(path: Path) -> Readings:
         figures=figures,
         requests_sent=(good or 0) + errors,
         requests_ok=good or 0,
+        in_progress=export.average("effective_concurrency") if good else None,
     )
     return Readings(
         format=NAME,

@@ -109,15 +109,12 @@ class Export:
         return found
 
 
-def figures_of(
-    export: Export, *, good: int, concurrency: int | None
-) -> tuple[PointFigures, tuple[str, ...]]:
+def figures_of(export: Export, *, good: int) -> tuple[PointFigures, tuple[str, ...]]:
     """Return a run's figures, and a sentence about each metric that has no place.
 
     Args:
         export: what the run says.
         good: requests that succeeded; without any there are no figures.
-        concurrency: requests in flight, if it is known.
 
     Raises:
         InputError: a unit isn't known, a figure isn't a number above zero, or two of them
@@ -134,13 +131,11 @@ def figures_of(
     latency = export.distribution("request_latency", count=good)
     check_order(where, ttft, latency, names="time_to_first_token and request_latency")
     itl, left_out = _gaps(export, good=good)
-    busy = export.average("effective_concurrency")
     figures = PointFigures(
         output_tokens_per_s=output_rate,
         whole_run_output_tokens_per_s=output_rate,
         total_tokens_per_s=export.average("total_token_throughput"),
         requests_per_s=request_rate,
-        achieved_concurrency=busy / concurrency if busy and concurrency else None,
         window_s=window,
         input_tokens_mean=export.average("input_sequence_length"),
         output_tokens_mean=tokens,

@@ -36,7 +36,7 @@ def check_rate(
     Raises:
         InputError: they differ by over 1% and ``edges``.
     """
-    if rate is None or not count or seconds is None:
+    if rate is None or count is None or seconds is None:
         return
     if abs(rate * seconds - count) > _ROUNDING * count + edges:
         raise InputError(

@@ -1,8 +1,9 @@
 """``guidellm``'s reports: one JSON file with a benchmark for each load that was asked for.
 
-Read are the present layout (``metadata.version`` 2, guidellm 0.6 to 0.8), the one before it
-(version 1) and the first one, which names no version. Only a benchmark with a fixed number of
-streams has a concurrency; the others send at a rate. Figures are those of ``successful`` requests.
+Read are the present layout (``metadata.version`` 2, guidellm 0.7 and 0.8), the one before it
+(version 1, 0.4 to 0.6; 0.4.0 didn't number it yet) and the first one, without ``args``. Only a
+benchmark with a fixed number of streams has a concurrency; the others send at a rate. Figures are
+those of ``successful`` requests.
 ``docs/importing.md`` has each field with its unit, and what isn't taken.
 """
 
@@ -10,6 +11,8 @@ import datetime
 import re
 from collections.abc import Sequence
 from pathlib import Path
+
+import msgspec
 
 from autotune.decisions import one_line
 from autotune.errors import InputError
@@ -25,12 +28,25 @@ _MS = 1e-3
 _PERCENTILES = ("p50", "p90", "p95", "p99")
 # A label under which somebody may have noted the backend: ``--label backend=triton``.
 _BACKEND_LABELS = ("backend", "moe_backend", "moe_runner_backend")
+# Layouts 1 and 2 before this release count a token rate from the first token to the last one of
+# all requests, not over ``duration``.
+_RATES_OF_DURATION = (0, 7, 4)
+_RELEASE = re.compile(r"(\d{1,4})\.(\d{1,4})\.(\d{1,4})")
 # Up to this share of requests still running when time was up, rates are what they say.
 _CUT_SHARE = 0.02
 _INCLUDES_FIRST = "time_per_output_token_ms: counts the first token in, so that it isn't our tpot_s"
 _WEIGHTED = (
     "percentiles of inter_token_latency_ms: of answers, each weighted by its length, where "
     "itl_s is of single tokens and tpot_s of answers"
+)
+
+_RATES_OF_ANOTHER_TIME = MeasurementWarning(
+    code="rates_of_another_time",
+    observed="this release of guidellm counts token rates from the first token to the last one, "
+    "of requests that lie partly in the warm-up or cool-down too",
+    threshold="over the measured time",
+    remedy="compare with reports of the same release alone, or measure with guidellm 0.7.4 or "
+    "later",
 )
 
 
@@ -55,6 +71,7 @@ def read(path: Path) -> Readings:
     if not benchmarks:
         raise report.error("benchmarks", "holds no benchmark: nothing was measured")
     backend = _label(report)
+    of_duration = version is None or _rates_of_duration(report)
     readings: list[Reading] = []
     facts: list[tuple[str, dict[str, str]]] = []
     taken: list[Fields] = []
@@ -68,7 +85,9 @@ def read(path: Path) -> Readings:
         if isinstance(streams, str):
             skipped.append(f"{where}: {streams}")
             continue
-        readings.append(_reading(benchmark, streams=streams, backend=backend))
+        readings.append(
+            _reading(benchmark, streams=streams, backend=backend, of_duration=of_duration)
+        )
         taken.append(benchmark)
         facts.append((where, _facts(report, benchmark, version)))
     if not readings:
@@ -89,16 +108,24 @@ def read(path: Path) -> Readings:
 
 
 def _check_layout(report: Fields) -> int | None:
-    """Return the layout's version, ``None`` for the first one, which has no metadata."""
+    """Return the layout's version, ``None`` for the first one."""
     metadata = report.fields("metadata")
     if metadata is None:
-        return None
+        return None if report.fields("args") is None else 1
     version = metadata.count("version")
     if version not in _LAYOUTS:
         raise metadata.error(
             "version", f"layout {version} isn't known: known are 1 and 2 (guidellm 0.4 to 0.8)"
         )
     return version
+
+
+def _rates_of_duration(report: Fields) -> bool:
+    """Whether the report's release counts token rates over the benchmark's ``duration``."""
+    metadata = report.fields("metadata")
+    told = metadata.text("guidellm_version") if metadata is not None else None
+    release = _RELEASE.match(told or "")
+    return release is not None and tuple(map(int, release.groups())) >= _RATES_OF_DURATION
 
 
 def _label(report: Fields) -> str | None:
@@ -136,7 +163,7 @@ def _streams(benchmark: Fields) -> int | str:
     )
 
 
-def _reading(benchmark: Fields, *, streams: int, backend: str | None) -> Reading:
+def _reading(benchmark: Fields, *, streams: int, backend: str | None, of_duration: bool) -> Reading:
     metrics = benchmark.fields("metrics")
     if metrics is None:
         raise benchmark.error("metrics", "isn't there: not a guidellm report, or a cut one")
@@ -145,18 +172,24 @@ def _reading(benchmark: Fields, *, streams: int, backend: str | None) -> Reading
     if totals is None or good is None:
         raise metrics.error("request_totals", "doesn't say how many requests succeeded")
     errored, cut = totals.count("errored") or 0, totals.count("incomplete") or 0
-    started = benchmark.number("start_time")
+    figures = _figures(benchmark, metrics, streams=streams, good=good)
+    warnings = _cut_short(cut, good)
+    if not of_duration and _is_whole_run(benchmark):
+        figures = _over_duration(figures, good)
+    elif not of_duration and figures.output_tokens_per_s is not None:
+        warnings += (_RATES_OF_ANOTHER_TIME,)
     return Reading(
         where=benchmark.where,
         backend=backend,
         concurrency=streams,
         repeat=None,
-        figures=_figures(benchmark, metrics, streams=streams, good=good),
+        figures=figures,
         # Those that were stopped when time or requests were up didn't fail.
         requests_sent=good + errored,
         requests_ok=good,
-        started_at=_utc(started),
-        warnings=_cut_short(cut, good),
+        started_at=_utc(benchmark.number("start_time")),
+        warnings=warnings,
+        in_progress=_mean(metrics, "request_concurrency") if good else None,
     )
 
 
@@ -186,27 +219,45 @@ def _figures(benchmark: Fields, metrics: Fields, *, streams: int, good: int) -> 
     )
     check_order(where, ttft, latency, names="time_to_first_token_ms and request_latency")
     gaps = _distribution(metrics, "inter_token_latency_ms", factor=_MS)
-    busy = means["request_concurrency"]
+    one_length = _exact(metrics, "output_token_count") is not None
+    # A request whose input nobody counted counts as 0, also in the total.
+    uncounted = _least(metrics, "prompt_token_count") == 0
     return PointFigures(
         output_tokens_per_s=output_rate,
         whole_run_output_tokens_per_s=output_rate if _is_whole_run(benchmark) else None,
-        total_tokens_per_s=means["tokens_per_second"],
+        total_tokens_per_s=None if uncounted else means["tokens_per_second"],
         requests_per_s=request_rate,
-        achieved_concurrency=None if busy is None else busy / streams,
         window_s=window,
-        input_tokens_mean=means["prompt_token_count"],
+        input_tokens_mean=None if uncounted else means["prompt_token_count"],
         output_tokens_mean=tokens,
         ttft_s=ttft,
         latency_s=latency,
         # All weights are equal where all answers have the same length.
-        tpot_s=_per_answer(gaps, good) if _one_length(metrics) else Distribution(),
+        tpot_s=_per_answer(gaps, good) if one_length else Distribution(),
         itl_s=Distribution(mean=gaps.mean),
+    )
+
+
+def _over_duration(figures: PointFigures, good: int) -> PointFigures:
+    """Count the token rates of a whole run over its time, the wait for the first token included.
+
+    Nothing is guessed: all tokens and the time are known. Where they aren't, there is no rate.
+    """
+    told, total = figures.output_tokens_per_s, figures.total_tokens_per_s
+    tokens, window = figures.output_tokens_mean, figures.window_s
+    output = tokens * good / window if tokens is not None and window is not None else None
+    # Both were divided by the same time.
+    total = total * (output / told) if total and output and told else None
+    return msgspec.structs.replace(
+        figures,
+        output_tokens_per_s=output,
+        whole_run_output_tokens_per_s=output,
+        total_tokens_per_s=total,
     )
 
 
 _MEANS = (
     "requests_per_second",
-    "request_concurrency",
     "output_tokens_per_second",
     "tokens_per_second",
     "prompt_token_count",
@@ -222,6 +273,11 @@ def _successful(metrics: Fields, name: str) -> Fields | None:
 def _mean(metrics: Fields, name: str) -> float | None:
     summary = _successful(metrics, name)
     return summary.figure("mean", zero_is_none=True) if summary is not None else None
+
+
+def _least(metrics: Fields, name: str) -> float | None:
+    summary = _successful(metrics, name)
+    return summary.number("min") if summary is not None else None
 
 
 def _distribution(metrics: Fields, name: str, *, factor: float = 1.0) -> Distribution:
@@ -246,10 +302,6 @@ def _per_answer(gaps: Distribution, good: int) -> Distribution:
     return Distribution(
         n=good, mean=gaps.mean, p50=gaps.p50, p90=gaps.p90, p95=gaps.p95, p99=gaps.p99
     )
-
-
-def _one_length(metrics: Fields) -> bool:
-    return _exact(metrics, "output_token_count") is not None
 
 
 def _exact(metrics: Fields, name: str) -> int | None:

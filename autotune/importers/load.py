@@ -60,7 +60,7 @@ def import_files(
 
 
 def _complete(imported: Imported) -> Imported:
-    """Put the hash of each source into the record, for whoever checks the copies later.
+    """Put into the record what whoever reads it later must know of the files.
 
     Raises:
         InputError: a figure that no measurement gives, which no reader of the records would take.
@@ -74,8 +74,19 @@ def _complete(imported: Imported) -> Imported:
                 "can't be measured: correct the file or leave this point out"
             )
     hashes = {source.name: source.sha256 for source in imported.sources}
-    run = msgspec.structs.replace(imported.run.run, source_sha256=hashes)
+    run = msgspec.structs.replace(
+        imported.run.run, source_sha256=hashes, import_notes=_import_notes(imported)
+    )
     return replace(imported, run=msgspec.structs.replace(imported.run, run=run))
+
+
+def _import_notes(imported: Imported) -> tuple[str, ...]:
+    """What was left out or said otherwise, without the folders of whoever imported it."""
+    told = [*(f"not imported: {reason}" for reason in imported.skipped), *imported.notes]
+    places = sorted({one_line(str(source.path)) for source in imported.sources}, key=len)
+    for place in reversed(places):
+        told = [sentence.replace(place, Path(place).name) for sentence in told]
+    return tuple(told)
 
 
 def _read(path: Path, of_format: Format, *, metric: str | None) -> Readings:

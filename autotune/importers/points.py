@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from autotune.importers.reading import Reading
-from autotune.load.judge import CACHED_SHARE, REACHED_BARELY
+from autotune.load.judge import CACHED_SHARE, OVERSHOT, REACHED_BARELY
 from autotune.records.rule import VALUES_NEEDED
 from autotune.records.schema import (
     Distribution,
@@ -33,6 +33,10 @@ def point_of(
 ) -> PointRecord:
     """Make the record of a reading whose percentiles were looked at (`carried`)."""
     status, reason, failures = _judge_failures(reading)
+    figures = reading.figures
+    if reading.in_progress is not None and math.isfinite(reading.in_progress):
+        achieved = reading.in_progress / concurrency
+        figures = msgspec.structs.replace(figures, achieved_concurrency=achieved)
     return PointRecord(
         candidate=candidate,
         round=round_number,
@@ -42,8 +46,8 @@ def point_of(
         started_at=reading.started_at,
         requests_sent=reading.requests_sent,
         requests_ok=reading.requests_ok,
-        figures=None if reading.figures == PointFigures() else reading.figures,
-        warnings=(*reading.warnings, *failures, *_warn(reading.figures, concurrency)),
+        figures=None if figures == PointFigures() else figures,
+        warnings=(*reading.warnings, *failures, *_warn(figures, concurrency)),
     )
 
 
@@ -106,6 +110,7 @@ def averaged(readings: Sequence[Reading]) -> Reading:
         requests_ok=_total([each.requests_ok for each in readings]),
         started_at=first.started_at,
         warnings=(*warnings, note),
+        in_progress=_mean([each.in_progress for each in readings]),
     )
 
 
@@ -132,7 +137,12 @@ def _mean_distribution(distributions: Sequence[Distribution]) -> Distribution:
 
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if len(known) == len(values) else None
+    if len(known) < len(values):
+        return None
+    try:
+        return math.fsum(known) / len(known)
+    except OverflowError:
+        return math.inf  # Which no record may hold.
 
 
 def _total(values: Sequence[Any]) -> Any:
@@ -170,6 +180,16 @@ def _warn(figures: PointFigures, concurrency: int) -> list[MeasurementWarning]:
                 threshold=f"{REACHED_BARELY:.2f} of what was asked",
                 remedy="nothing, if it is the ramp-up and drain of a short run, which this tool "
                 "counts in; else see whether the server queues or the client is slow",
+            )
+        )
+    if achieved is not None and achieved > OVERSHOT:
+        found.append(
+            MeasurementWarning(
+                code="concurrency_high",
+                observed=f"{achieved * concurrency:.1f} of {concurrency} in progress on average",
+                threshold=f"{OVERSHOT:.2f} of what was asked",
+                remedy="can't be in a closed loop: check the concurrency, and the unit of the "
+                "latency",
             )
         )
     cached, total = figures.cached_tokens_mean, figures.input_tokens_mean

@@ -47,6 +47,8 @@ class Reading:
         requests_ok: of these, answered in full.
         started_at: when its measuring began, ISO 8601 in UTC.
         warnings: what a reader must know about the figures.
+        in_progress: requests in progress on average, which the point has as a share of the
+            concurrency (`PointFigures.achieved_concurrency`), whoever said that.
     """
 
     where: str
@@ -58,6 +60,7 @@ class Reading:
     requests_ok: int | None = None
     started_at: str | None = None
     warnings: tuple[MeasurementWarning, ...] = ()
+    in_progress: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,6 +20,9 @@ _PARTS = {"mean": "mean", "p50": "median", "p90": "p90", "p95": "p95", "p99": "p
 # Both tools compute one from the other, so that a larger difference is an edited file, or
 # another unit.
 _ROUNDING = 0.01
+# Gaps between single tokens are, on average, a request's time a token; requests of unequal lengths
+# shift that a little. Longer ones are gaps between chunks of several tokens.
+_SINGLE_TOKENS = 1.2
 
 
 def collect(
@@ -107,6 +110,13 @@ def serving_figures(
         for name in ("ttft_s", "tpot_s", "itl_s"):
             times[name] = Distribution()
     _check_order(fields, names, times)
+    gap, tpot = times["itl_s"].mean, times["tpot_s"].mean
+    if gap is not None and tpot is not None and gap > _SINGLE_TOKENS * tpot:
+        left_out.append(
+            f"{fields.where}: {names['itl_s']} is {gap / tpot:.1f} times {names['tpot_s']}: "
+            "between chunks, which weren't one token each"
+        )
+        times["itl_s"] = Distribution()
     return PointFigures(
         output_tokens_per_s=output_rate,
         whole_run_output_tokens_per_s=output_rate,
@@ -164,7 +174,7 @@ def _same(one: Distribution, other: Distribution) -> bool:
 def _check_rate(
     fields: Fields, key: str, rate: float | None, *, count: int | None, duration: float | None
 ) -> None:
-    if rate is None or not count or duration is None:
+    if rate is None or count is None or duration is None:
         return
     if abs(rate * duration - count) > _ROUNDING * count:
         raise fields.error(

@@ -50,37 +50,27 @@ def _reading(fields: Fields, server: ServerFacts) -> tuple[Reading, tuple[str, .
     completed = fields.count("completed")
     if completed is None:
         raise fields.error("completed", "isn't there: not a result of bench_serving")
-    concurrency = fields.count("max_concurrency", least=1)
     figures, left_out = PointFigures(), tuple[str, ...]()
+    in_progress = None
     if completed:
         figures, left_out = serving_figures(
             fields, names=_TIMES, total_rate="total_throughput", completed=completed
         )
-        figures = msgspec.structs.replace(
-            figures,
-            achieved_concurrency=_achieved(fields, concurrency),
-            cached_tokens_mean=_cached(fields, completed),
-        )
+        figures = msgspec.structs.replace(figures, cached_tokens_mean=_cached(fields, completed))
+        in_progress = fields.figure("concurrency")
     tag = fields.text("tag")
     if tag is not None and server.backend is not None:
         left_out += (f"{fields.where}: tag {tag}: the server says its backend itself",)
     return Reading(
         where=fields.where,
         backend=server.backend if server.backend is not None else tag,
-        concurrency=concurrency,
+        concurrency=fields.count("max_concurrency", least=1),
         repeat=None,
         figures=figures,
         requests_sent=_sent(fields, completed),
         requests_ok=completed,
+        in_progress=in_progress,
     ), left_out
-
-
-def _achieved(fields: Fields, concurrency: int | None) -> float | None:
-    """Little's law as in our own points: requests in progress on average, over what was asked."""
-    in_progress = fields.figure("concurrency")
-    if in_progress is None or concurrency is None:
-        return None
-    return in_progress / concurrency
 
 
 def _cached(fields: Fields, completed: int) -> float | None:

@@ -6,8 +6,6 @@ Read with vLLM 0.32.0's own source beside it; ``docs/importing.md`` has the tabl
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
 from autotune.importers.csv_file import quoted
 from autotune.importers.json_file import Fields, has_keys, parse_lines, parse_object
 from autotune.importers.reading import Reading, Readings
@@ -73,16 +71,16 @@ def reading_of(fields: Fields) -> tuple[Reading, tuple[str, ...]]:
             fields, names=_TIMES, total_rate="total_token_throughput", completed=completed
         )
     failed = fields.count("failed")
-    concurrency = fields.count("max_concurrency", least=1)
     reading = Reading(
         where=fields.where,
         backend=fields.text("label"),
-        concurrency=concurrency,
+        concurrency=fields.count("max_concurrency", least=1),
         repeat=None,
-        figures=_with_achieved(figures, concurrency),
+        figures=figures,
         requests_sent=None if failed is None else completed + failed,
         requests_ok=completed,
         warnings=_warnings(fields, completed=completed, failed=failed),
+        in_progress=_in_progress(figures),
     )
     return reading, left_out
 
@@ -97,12 +95,10 @@ def facts_of(fields: Fields) -> dict[str, str]:
     return facts
 
 
-def _with_achieved(figures: PointFigures, concurrency: int | None) -> PointFigures:
+def _in_progress(figures: PointFigures) -> float | None:
     """Little's law, as in our own points: what the tool doesn't say itself follows from it."""
     rate, latency_s = figures.requests_per_s, figures.latency_s.mean
-    if rate is None or latency_s is None or concurrency is None:
-        return figures
-    return msgspec.structs.replace(figures, achieved_concurrency=rate * latency_s / concurrency)
+    return None if rate is None or latency_s is None else rate * latency_s
 
 
 def _warnings(

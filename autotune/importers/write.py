@@ -90,10 +90,13 @@ def _holds(folder: Path, imported: Imported) -> bool:
         there = load_records(folder)
     except (OSError, RunFolderError):
         return False
-    # An earlier release recorded no hashes.
+    # An earlier release recorded neither hashes nor notes.
     own = imported.run.run
     run = msgspec.structs.replace(
-        there.run, created_at=own.created_at, source_sha256=own.source_sha256
+        there.run,
+        created_at=own.created_at,
+        source_sha256=own.source_sha256,
+        import_notes=own.import_notes,
     )
     return msgspec.structs.replace(there, run=run) == imported.run
 

@@ -91,12 +91,22 @@ def read_whole(path: Path) -> bytes:
 
 
 def read_environment_file(path: Path) -> dict[str, Any] | None:
-    """Return a run folder's environment.json, ``None`` where there is none that can be read."""
+    """Return a run folder's environment.json, ``None`` where there is none.
+
+    Raises:
+        RunFolderError: it is there and can't be read: "not recorded" would be untrue of it.
+    """
+    file = path / ENVIRONMENT_FILE
+    remedy = "restore it, or delete it to do without"
     try:
-        content = msgspec.json.decode(read_whole(path / ENVIRONMENT_FILE))
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        content = msgspec.json.decode(read_whole(file))
+    except FileNotFoundError:
         return None
-    return content if isinstance(content, dict) else None
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RunFolderError(f"{file}: can't be read: {error}: {remedy}") from None
+    if not isinstance(content, dict):
+        raise RunFolderError(f"{file}: isn't a JSON object: {remedy}")
+    return content
 
 
 def sha256_of(path: Path) -> str:

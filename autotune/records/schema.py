@@ -324,7 +324,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     The first ``search_rounds`` rounds try settings of ``tunables`` (by candidate and name),
     ``trials_per_round`` of each candidate that has any: they choose who takes part in the later
     rounds, which alone are compared. ``source_sha256`` holds the hash of each file that an import
-    keeps a copy of, by its path in the folder.
+    keeps a copy of, by its path in the folder; ``import_notes`` say what it left out and what was
+    said in place of the files.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -347,6 +348,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     trials_per_round: Annotated[int, msgspec.Meta(ge=0)] = 0
     tunables: dict[str, dict[str, Tunable]] = {}
     source_sha256: dict[str, str] = {}
+    import_notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         names = [check_name("candidate", candidate.name) for candidate in self.candidates]

@@ -125,18 +125,20 @@ def _candidate_row(subject: Subject, standing: Standing) -> tuple[str, ...]:
         standing.candidate,
         standing.backend,
         standing.verdict,
-        _may_win(subject.judgement, standing),
+        _may_win(subject.judgement, standing, accepted=bool(subject.accepted)),
         str(standing.rounds),
         role if baseline else ratio(standing.to_baseline),
         _behind(subject.judgement, standing),
     )
 
 
-def _may_win(judgement: Judgement, standing: Standing) -> str:
+def _may_win(judgement: Judgement, standing: Standing, *, accepted: bool) -> str:
     if not standing.admissible:
         return "no"
     if standing.candidate != judgement.choice:
         return "yes"
+    if accepted:
+        return "yes, accepted by hand"
     return "yes, proposed" if judgement.blockers else "yes, chosen"
 
 

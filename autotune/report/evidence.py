@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from autotune.records.schema import MeasurementWarning, PointRecord
-from autotune.report.content import Block, Code, Column, Paragraph, Section, Table
+from autotune.report.content import Block, Bullets, Code, Column, Paragraph, Section, Table
 from autotune.report.numbers import UNKNOWN, figure
 from autotune.report.subject import Subject
 from autotune.report.tables import points_table
@@ -112,18 +112,34 @@ def environment_section(environment: Mapping[str, Any] | None) -> Section:
     return Section("Environment", capped(columns, rows), folded=True)
 
 
+def import_section(subject: Subject) -> Section:
+    """What an import left out of its files, and what was said in place of them."""
+    notes = subject.run.run.import_notes
+    shown = notes[:MOST_ROWS]
+    blocks: list[Block] = [Bullets(shown)] if shown else []
+    if len(notes) > len(shown):
+        more = len(notes) - len(shown)
+        blocks.append(Paragraph(f"{more} more aren't shown; run.json has them all."))
+    return Section("How the files were taken over", tuple(blocks))
+
+
 def reproduce_section(subject: Subject, *, folder_name: str) -> Section:
     """The commands that measure and derive all this again."""
     name = shlex.quote(folder_name)
+    # Without what was accepted, judging again would withdraw the decision.
+    flags = " --accept" if subject.accepted else ""
+    flags += " --accept-inconclusive" if subject.inconclusive_let_in else ""
+    decide = f"autotune decide {name}{flags}"
     blocks: list[Block] = []
     if subject.imported:
-        blocks.append(Paragraph("The figures were published elsewhere; they can be judged again:"))
-        blocks.append(Code((f"autotune decide {name}",)))
+        where = f"The figures were published elsewhere. In the folder that holds {folder_name}, "
+        blocks.append(Paragraph(f"{where}they can be judged again:"))
+        blocks.append(Code((decide,)))
     else:
-        blocks.append(Paragraph("Measure again into a new folder, or judge these records again:"))
+        where = f"In the folder that holds {folder_name}, measure again into a new folder, "
+        blocks.append(Paragraph(f"{where}or judge these records again:"))
         again = shlex.quote(f"{folder_name}-again")
-        lines = (f"autotune sweep {name}/run.toml --run {again}", f"autotune decide {name}")
-        blocks.append(Code(lines))
+        blocks.append(Code((f"autotune sweep {name}/run.toml --run {again}", decide)))
     commands: dict[str, str] = {}
     for launch in subject.whole.launches:
         if launch.command:

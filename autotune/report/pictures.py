@@ -91,5 +91,6 @@ def unmeasured(subject: Subject) -> list[Quantity]:
 
 
 def _missing(subject: Subject, quantity: Quantity) -> str:
-    verb = "published in the imported table" if subject.imported else "measured"
-    return f"{quantity.name}: not {verb}."
+    if subject.imported:
+        return f"{quantity.name}: no figure was imported."
+    return f"{quantity.name}: not measured."

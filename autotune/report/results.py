@@ -3,6 +3,7 @@
 import pandas as pd
 
 from autotune.decide.schema import Judgement
+from autotune.decide.wording import LET_IN
 from autotune.report.content import Block, Bullets, Column, Paragraph, Section, Table
 from autotune.report.numbers import UNKNOWN, figure, percent, ratio, time_unit
 from autotune.report.quantities import LATENCY, TTFT, Quantity
@@ -18,7 +19,8 @@ _CLOSED_LOOP = (
 
 _AVERAGES = (
     "Throughput is the geometric mean over the n valid rounds; times are means of each round's "
-    "figure."
+    "figure. A ratio is of the rounds that both candidates have (paired), so that it isn't the "
+    "quotient of two means where one of them lacks a round."
 )
 
 
@@ -31,11 +33,25 @@ def verdict_section(subject: Subject) -> Section:
     ]
     if judgement.notes:
         blocks.append(Bullets(judgement.notes))
-    if judgement.blockers:
-        blocks.append(Paragraph("What stands against writing a decision:"))
-        blocks.append(Bullets(judgement.blockers))
+    blocks += decision_blocks(subject)
     blocks.append(Paragraph(_setting(subject)))
     return Section("Verdict", tuple(blocks))
+
+
+def decision_blocks(subject: Subject) -> list[Block]:
+    """What stands against a decision, or in spite of what somebody had it written."""
+    blocks: list[Block] = []
+    if subject.accepted:
+        blocks += [
+            Paragraph("A decision was written, accepted by hand (--accept) in spite of:"),
+            Bullets(subject.accepted),
+        ]
+    open_still = tuple(one for one in subject.judgement.blockers if one not in subject.accepted)
+    if open_still:
+        blocks += [Paragraph("What stands against writing a decision:"), Bullets(open_still)]
+    if subject.inconclusive_let_in:
+        blocks.append(Paragraph(f"Accepted by hand (--accept-inconclusive): {LET_IN}."))
+    return blocks
 
 
 def figures_section(subject: Subject) -> Section:

@@ -138,6 +138,10 @@ def _what_they_are(runs: Sequence[RunShown]) -> Section:
             blocks.append(Paragraph(_WEIGHTS))
     else:
         blocks.append(Paragraph("Nothing of what they recorded of their scope and rule differs."))
+    machines = _hard_differences(runs)
+    if machines:
+        text = f"The machines differ in what may choose other kernels: {', '.join(machines)}."
+        blocks.append(Paragraph(text, strong=True))
     blocks += _candidates(runs)
     return Section("Runs", tuple(blocks))
 
@@ -147,6 +151,7 @@ def _run_row(run: RunShown) -> tuple[str, ...]:
     number = scope.device_count or "unknown number"
     imported = "imported " if run.subject.imported else ""
     proposed = " (proposed)" if judgement.choice and judgement.blockers else ""
+    proposed = " (accepted by hand)" if run.subject.accepted else proposed
     role = f" ({judgement.baseline_role})" if judgement.baseline_role else ""
     return (
         run.label,
@@ -343,6 +348,12 @@ def _environments(runs: Sequence[RunShown]) -> Section:
     elif len(known) > 1:
         blocks.append(Paragraph("Nothing, as far as it's recorded."))
     return Section(title, tuple(blocks), folded=True)
+
+
+def _hard_differences(runs: Sequence[RunShown]) -> list[str]:
+    """What of the recorded environments differs and may make figures incomparable."""
+    known = [run for run in runs if run.environment]
+    return [one.field for one in environment_differences(known) if one.weight == "hard"]
 
 
 def _reproduce(runs: Sequence[RunShown]) -> Section:

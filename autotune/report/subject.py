@@ -18,7 +18,9 @@ class Subject:
     """Everything that sections and plots are made from. The tables are made only once.
 
     ``run`` holds the records as they were judged: of a run with a search, the race alone. ``whole``
-    holds all of them, and so does ``launches``.
+    holds all of them, and so does ``launches``. ``accepted`` are the sentences in spite of which
+    somebody had a decision written; with ``inconclusive_let_in`` candidates compete in it whose
+    answers couldn't be judged.
     """
 
     run: LoadedRun
@@ -28,10 +30,18 @@ class Subject:
     points: pd.DataFrame
     summary: pd.DataFrame
     launches: pd.DataFrame
+    accepted: tuple[str, ...] = ()
+    inconclusive_let_in: bool = False
 
     @classmethod
     def of(
-        cls, run: LoadedRun, judgement: Judgement, *, verdicts: Mapping[str, CandidateVerdict]
+        cls,
+        run: LoadedRun,
+        judgement: Judgement,
+        *,
+        verdicts: Mapping[str, CandidateVerdict],
+        accepted: tuple[str, ...] = (),
+        inconclusive_let_in: bool = False,
     ) -> Self:
         """Make the tables of ``run``, all of a folder's records."""
         race = race_view(run, verdicts)
@@ -43,6 +53,8 @@ class Subject:
             points=points_table(race),
             summary=summary_table(race, judgement),
             launches=launches_table(run),
+            accepted=accepted,
+            inconclusive_let_in=inconclusive_let_in,
         )
 
     @property

@@ -5,10 +5,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from autotune.decide.schema import Judgement
 from autotune.errors import InputError, RunFolderError
-from autotune.probe.schema import CandidateVerdict
-from autotune.records.folder import LoadedRun, RunFolder, write_atomically
+from autotune.records.folder import RunFolder, write_atomically
 from autotune.report import candidates, correctness, evidence, pictures, results, search
 from autotune.report.content import Report
 from autotune.report.drawing import is_ours
@@ -34,9 +32,7 @@ _FILES = _PICTURES | {REPORT_FILE, REPORT_HTML}
 
 def write_report(
     folder: RunFolder,
-    run: LoadedRun,
-    judgement: Judgement,
-    verdicts: Mapping[str, CandidateVerdict],
+    subject: Subject,
     *,
     environment: Mapping[str, Any] | None,
     side_effects: Mapping[str, str] | None = None,
@@ -49,9 +45,7 @@ def write_report(
 
     Args:
         folder: the run's folder.
-        run: the folder's records.
-        judgement: what the rule says of ``run``.
-        verdicts: correctness by candidate.
+        subject: the folder's records and what was judged of them.
         environment: the content of environment.json, ``None`` where there is none.
         side_effects: what else a candidate changes, a sentence for each that does.
         to: where to write; into the run's folder if not given.
@@ -59,8 +53,9 @@ def write_report(
     Raises:
         RunFolderError: the folder can't be written.
     """
-    subject = Subject.of(run, judgement, verdicts=verdicts)
-    plots = draw_figures(subject.run, judgement, points=subject.points, summary=subject.summary)
+    plots = draw_figures(
+        subject.run, subject.judgement, points=subject.points, summary=subject.summary
+    )
     report = build_report(
         subject,
         plots=tuple(plots),
@@ -112,6 +107,7 @@ def build_report(
             correctness.correctness_section(subject),
             evidence.invalid_section(subject),
             evidence.warnings_section(subject),
+            evidence.import_section(subject),
             search.search_section(subject),
             correctness.correctness_details_section(subject),
             probe_texts_section(subject),

@@ -10,9 +10,11 @@ import io
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from autotune.config import config_digest, read_config
 from autotune.derive import Derivation
+from autotune.errors import AutotuneError
 from autotune.importers.write import sources_in
-from autotune.records.folder import RunFolder, read_whole, sha256_of
+from autotune.records.folder import CONFIG_FILE, RunFolder, read_whole, sha256_of
 from autotune.review.check_fields import same_number
 from autotune.review.findings import Issue, Place
 
@@ -105,6 +107,24 @@ def check_sources(derived: Derivation, path: Path, *, place: Place) -> Iterator[
         elif sha256_of(path / name) != stated[name]:
             said = f"{path / name} isn't the file that was imported (SHA-256 differs)"
             yield _wrong("source_hash", said, import_again, place)
+
+
+def check_frozen_config(derived: Derivation, path: Path, *, place: Place) -> Iterator[Issue]:
+    """Compare a sweep's run.toml with the digest in its run.json."""
+    stated = derived.loaded.run.config_digest
+    if stated is None:
+        return
+    try:
+        if config_digest(read_config(path / CONFIG_FILE)) == stated:
+            return
+        said = (
+            f"{path / CONFIG_FILE} isn't the config that was measured (its digest differs), or a "
+            "release with other settings wrote it"
+        )
+    except AutotuneError as error:
+        said = str(error)
+    # Only a note: a setting that a later release adds changes the digest of all that went before.
+    yield Issue(level="note", code="config_digest", message=said, place=place)
 
 
 def _first_difference(there: bytes, derived: bytes) -> str | None:

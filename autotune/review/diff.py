@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from autotune.decisions import one_line
 from autotune.review.diff_entries import compare_entries, matched
 from autotune.review.diff_figures import Rounds, rounds_of
 from autotune.review.diff_leaves import changes
@@ -9,6 +10,7 @@ from autotune.review.diff_runs import compare_runs
 from autotune.review.diff_schema import Change, Difference, EntryChange, RunChange
 from autotune.review.diff_sides import Side, SideEntry
 from autotune.review.diff_summary import summarise
+from autotune.review.in_step import OUT_OF_STEP, in_step
 
 # Another one of these runs other kernels, or shares the work out otherwise.
 _HARD_IN_SCOPE = frozenset(
@@ -39,9 +41,18 @@ def compare_sides(old: Side, new: Side) -> Difference:
         entries=entries,
         run=run,
         caveats=caveats if _compared(entries) else (),
+        out_of_step=tuple(_out_of_step(old, new)),
         not_compared=left,
     )
     return summarise(plain)
+
+
+def _out_of_step(old: Side, new: Side) -> Iterator[str]:
+    """Which run's decision isn't the one that its records make."""
+    for side in (old, new):
+        if side.run is not None and not in_step(side.run):
+            path = one_line(side.name.path)
+            yield f"{path}: {OUT_OF_STEP}; `autotune check` on the folder says where"
 
 
 def _entries(old: Side, new: Side) -> tuple[tuple[EntryChange, ...], int, int]:

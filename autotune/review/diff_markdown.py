@@ -30,7 +30,7 @@ _ABSENT = "none"
 def render(difference: Difference) -> str:
     """Return the difference as Markdown, ending with a newline; every text in it is escaped."""
     sections = tuple(_sections(difference))
-    if difference.empty or not sections:
+    if not sections or (difference.empty and not difference.out_of_step):
         return f"{difference.summary}\n"
     # Piece by piece, since a text is cut when it is escaped. Inside a line, an arrow opens nothing;
     # escaped it would be hard to read in a terminal.
@@ -58,6 +58,9 @@ def _side(side: SideName) -> str:
 def _sections(difference: Difference) -> Iterator[Section]:
     if difference.key_changes:
         yield Section("Key", (change_table(difference.key_changes),))
+    if difference.out_of_step:
+        text = "A run stands for its decision.json, whatever its records say by now:"
+        yield Section("Out of step", (Paragraph(text), Bullets(difference.out_of_step)))
     if difference.caveats:
         yield Section("Why the figures may not be comparable", (Bullets(difference.caveats),))
     for entry in difference.entries:

@@ -151,7 +151,8 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """What changed from ``old`` to ``new``.
 
     ``caveats`` say why figures may not be comparable. ``not_compared`` counts entries of a
-    decision file for other scopes than that of the run it was held against.
+    decision file for other scopes than that of the run it was held against. ``out_of_step`` names
+    runs whose decision.json, which is what was compared, isn't the one that their records make.
     """
 
     summary: str
@@ -164,6 +165,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     run: RunChange | None = None
     caveats: tuple[str, ...] = ()
     not_compared: int = 0
+    out_of_step: tuple[str, ...] = ()
 
     @property
     def empty(self) -> bool:

@@ -9,6 +9,7 @@ from autotune.review.diff_schema import Change, Difference, EntryChange, FigureC
 from autotune.review.show_words import key_words, signed_percent, value_words
 
 NO_DIFFERENCE = "No difference."
+_OUT_OF_STEP = "a decision doesn't follow from its run's records"
 
 
 def summarise(difference: Difference) -> Difference:
@@ -18,7 +19,7 @@ def summarise(difference: Difference) -> Difference:
 
 def _summary(difference: Difference) -> str:
     if difference.empty:
-        return NO_DIFFERENCE
+        return NO_DIFFERENCE if not difference.out_of_step else f"No difference; {_OUT_OF_STEP}."
     subject = "" if difference.key is None else f"{key_words(difference.key)}: "
     parts = list(_parts(difference))
     return f"{subject}{'; '.join(parts)}."
@@ -45,6 +46,8 @@ def _parts(difference: Difference) -> Iterator[str]:
         yield from _run_parts(difference)
     if difference.caveats:
         yield "the figures may not be comparable"
+    if difference.out_of_step:
+        yield _OUT_OF_STEP
 
 
 def _subject_of(kind: str) -> str:

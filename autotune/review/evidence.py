@@ -15,7 +15,12 @@ from autotune.derive import Derivation, derive, entry_of
 from autotune.errors import AutotuneError, UsageError
 from autotune.records.folder import RUN_FILE
 from autotune.review.check_fields import Difference, differences
-from autotune.review.check_tables import check_requests, check_sources, check_tables
+from autotune.review.check_tables import (
+    check_frozen_config,
+    check_requests,
+    check_sources,
+    check_tables,
+)
 from autotune.review.findings import Issue, Place, entry_place, shown
 
 _MOST_DIFFERENCES = 8
@@ -108,6 +113,7 @@ def check_evidence(
         return
     yield from check_requests(derived, path, place=place)
     yield from check_sources(derived, path, place=place)
+    yield from check_frozen_config(derived, path, place=place)
     decide = _decide(entry, path, into=into)
     remedy = f"{decide} writes it anew"
     if into and scope_identity(derived.loaded.run.scope) != scope_identity(entry.scope):

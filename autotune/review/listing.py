@@ -19,6 +19,7 @@ from autotune.derive import measured_at
 from autotune.errors import AutotuneError, DecisionFileError, UsageError
 from autotune.judged import read_judged
 from autotune.records.folder import RUN_FILE, read_whole
+from autotune.review.in_step import in_step
 from autotune.review.show_judged import Progress, progress_of
 from autotune.review.show_words import age_days
 
@@ -49,7 +50,8 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     backend: of a run what the rule says of its records, which may still be open. ``ratio`` is its
     throughput over the ``baseline``'s. ``shadowed_by`` is the file that a server finds first.
     ``accepted`` and ``inconclusive_let_in`` say what somebody accepted to have the decision
-    written, as for `autotune.judged.Judged`.
+    written, as for `autotune.judged.Judged`; ``in_step`` whether it follows from the records.
+    Of what was ``imported``, ``measured_at`` is the day of the import.
     """
 
     kind: Kind
@@ -69,6 +71,8 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     shadowed_by: str | None = None
     accepted: tuple[str, ...] = ()
     inconclusive_let_in: bool = False
+    in_step: bool = True
+    imported: bool = False
 
 
 def list_items(
@@ -220,6 +224,7 @@ def _entry_item(entry: Entry, key: DecisionKey, path: str, *, today: datetime.da
         age_days=age_days(entry.evidence.measured_at, today),
         decided=True,
         accepted=entry.evidence.accepted,
+        imported=bool(entry.evidence.source),
     )
 
 
@@ -250,6 +255,8 @@ def _run_item(path: Path, *, today: datetime.date) -> Item:
         decided=judged.decision is not None,
         accepted=judged.accepted,
         inconclusive_let_in=judged.inconclusive_let_in,
+        in_step=in_step(judged),
+        imported=loaded.run.kind == "import",
     )
 
 

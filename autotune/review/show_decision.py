@@ -99,7 +99,9 @@ def _choice_blocks(entry: Entry) -> Iterator[Block]:
 
 def _evidence_blocks(entry: Entry) -> Iterator[Block]:
     evidence = entry.evidence
-    yield Paragraph(f"run {evidence.run}, measured on {evidence.measured_at}")
+    # Of a published table only the day of its import is known.
+    made = "imported" if evidence.source else "measured"
+    yield Paragraph(f"run {evidence.run}, {made} on {evidence.measured_at}")
     if evidence.source is not None:
         yield Paragraph(f"imported from {evidence.source}")
     if evidence.rows:

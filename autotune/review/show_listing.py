@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from autotune.report.content import Column, Table
 from autotune.report.text import one_line
+from autotune.review.in_step import OUT_OF_STEP
 from autotune.review.listing import Item
 from autotune.review.show_text import fits, render_grid, render_table, wrapped
 from autotune.review.show_words import (
@@ -123,7 +124,8 @@ def _ratio(item: Item) -> str:
 def _measured(item: Item) -> str:
     age = age_words(item.age_days)
     day = one_line(item.measured_at or _UNKNOWN, longest=40)
-    return f"{day} ({age})" if age else day
+    imported = "imported " if item.imported else ""
+    return f"{imported}{day} ({age})" if age else f"{imported}{day}"
 
 
 def _state(item: Item) -> str:
@@ -137,6 +139,8 @@ def _state(item: Item) -> str:
     decided = "decision written" if item.decided else "no decision"
     if accepted:
         decided += f", {accepted}"
+    if not item.in_step:
+        decided += f"; {OUT_OF_STEP}"
     if item.progress.imported:
         return f"imported, {decided}"
     word = "finished" if item.progress.finished else "unfinished"

@@ -14,13 +14,14 @@ from autotune.judged import Judged
 from autotune.records.folder import DECISION_FILE
 from autotune.records.schema import LaunchStatus
 from autotune.report.candidates import candidates_section, rejected_section
-from autotune.report.content import Block, Bullets, Column, Paragraph, Report, Section, Table
+from autotune.report.content import Block, Column, Paragraph, Report, Section, Table
 from autotune.report.numbers import UNKNOWN, figure
 from autotune.report.results import figures_section, verdict_section
 from autotune.report.subject import Subject
+from autotune.review.in_step import OUT_OF_STEP, in_step
 from autotune.review.show_judged import Progress, progress_of
 from autotune.review.show_search import ShownSearch, search_data, search_lines
-from autotune.review.show_words import LET_IN, key_words
+from autotune.review.show_words import key_words
 from autotune.sweep.race import duration_s
 
 _REPORTS = ("report.html", "report.md")
@@ -44,7 +45,8 @@ class ShownRun(msgspec.Struct, frozen=True, kw_only=True):
 
     ``reports`` and ``decision_file`` are the derived files that lie in the folder. ``accepted``
     and ``inconclusive_let_in`` say what somebody accepted to have that decision, as for
-    `autotune.judged.Judged`. ``search`` is only there where something was tuned.
+    `autotune.judged.Judged`; ``in_step`` whether it follows from the records. ``search`` is only
+    there where something was tuned.
     """
 
     path: str
@@ -59,12 +61,13 @@ class ShownRun(msgspec.Struct, frozen=True, kw_only=True):
     decision_file: str | None
     accepted: tuple[str, ...]
     inconclusive_let_in: bool
+    in_step: bool
     search: ShownSearch | None
 
 
 def run_data(judged: Judged) -> ShownRun:
     """Return a run for ``autotune show --json``."""
-    subject, run = _subject(judged), judged.derived.loaded.run
+    subject, run = judged.subject, judged.derived.loaded.run
     return ShownRun(
         path=str(judged.path),
         kind=run.kind,
@@ -78,13 +81,14 @@ def run_data(judged: Judged) -> ShownRun:
         decision_file=None if judged.decision is None else str(judged.path / DECISION_FILE),
         accepted=judged.accepted,
         inconclusive_let_in=judged.inconclusive_let_in,
+        in_step=in_step(judged),
         search=search_data(judged),
     )
 
 
 def run_report(judged: Judged) -> Report:
     """Return a run for `autotune.review.show_text` to lay out."""
-    subject = _subject(judged)
+    subject = judged.subject
     return Report(
         f"{judged.path}: {key_words(judged.derived.loaded.run.key)}",
         (
@@ -97,11 +101,6 @@ def run_report(judged: Judged) -> Report:
             _launches_section(judged),
         ),
     )
-
-
-def _subject(judged: Judged) -> Subject:
-    derived = judged.derived
-    return Subject.of(derived.loaded, derived.judgement, verdicts=derived.verdicts)
 
 
 def _rows(subject: Subject) -> list[dict[str, Any]]:
@@ -120,19 +119,11 @@ def _state(judged: Judged) -> list[Block]:
     lines.append(Paragraph(f"Report: {', '.join(reports) or again}"))
     if judged.decision is not None:
         lines.append(Paragraph(f"Decision: {judged.path / DECISION_FILE}"))
-        lines += _acceptance(judged)
+        if not in_step(judged):
+            text = f"{OUT_OF_STEP} (autotune check {judged.path} says where)"
+            lines.append(Paragraph(text, strong=True))
     else:
         lines.append(Paragraph(f"Decision: none written (autotune decide {judged.path})"))
-    return lines
-
-
-def _acceptance(judged: Judged) -> list[Block]:
-    """What somebody accepted to have the decision; nothing where nobody had to."""
-    lines: list[Block] = []
-    if judged.accepted:
-        lines += [Paragraph("Accepted by hand, in spite of:"), Bullets(judged.accepted)]
-    if judged.inconclusive_let_in:
-        lines.append(Paragraph(f"Accepted by hand (--accept-inconclusive): {LET_IN}"))
     return lines
 
 

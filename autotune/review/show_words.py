@@ -5,12 +5,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from autotune.decide.wording import LET_IN
 from autotune.decisions.freshness import utc_day
 from autotune.decisions.schema import Choice, DecisionKey, Interval, Scope
 from autotune.report.numbers import figure
 
 NOT_RECORDED = "not recorded"
-LET_IN = "candidates compete whose answers couldn't be judged"
 # What tells scopes apart at a glance; the other fields are named only where they differ.
 _SIZES = (("tp", "tp"), ("ep", "ep"), ("dp", "dp"), ("attention_dp", "attention dp"))
 _OTHERS = (

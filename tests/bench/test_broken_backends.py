@@ -16,15 +16,10 @@ from tests.bench.gate import Row, read_rows, sweep  # noqa: E402
 
 LAUNCHED = (
     "eager",
-    "grouped_mm",
     "bfloat16_server",
-    "slow",
-    "gate_up_swapped",
     "not_normalised",
     "nan_at_64",
     "garbage_on_long",
-    "bias_ignored",
-    "stale_expert",
 )
 
 

@@ -176,6 +176,49 @@ def test_an_export_that_says_no_phases_asks_for_the_concurrency(tmp_path: Path) 
     assert only_point(import_tool(path, backend="triton", concurrency=8)).concurrency == 8
 
 
+def _without_phases(**load: Any) -> Callable[[dict[str, Any]], object]:
+    """The configuration of releases 0.4 to 0.8, as far as it is read."""
+    data = {key: load.pop(key) for key in ("fixed_schedule", "custom_dataset_type") if key in load}
+    config = {
+        "endpoint": {"model_names": ["example/MiniMax-M2-tiny"], "type": "completions"},
+        "input": data,
+        "loadgen": load,
+    }
+    return lambda export: export.update(input_config=config, aiperf_version="0.7.0")
+
+
+def test_an_export_of_before_there_were_phases_says_its_concurrency(tmp_path: Path) -> None:
+    path = _changed(tmp_path, _without_phases(concurrency=8, request_count=304))
+    (reading,) = aiperf.read(path).readings
+    assert reading.concurrency == 8
+    assert reading.figures == aiperf.read(ENOUGH).readings[0].figures
+    assert aiperf.read(path).facts["model"] == "example/MiniMax-M2-tiny"
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        {"request_rate": 4.0, "concurrency": 8},
+        {"user_centric_rate": 4.0, "num_users": 8},
+        {"fixed_schedule": True, "concurrency": 8},
+        {"custom_dataset_type": "mooncake_trace", "concurrency": 8},
+    ],
+)
+def test_a_rate_of_before_there_were_phases_is_an_open_loop(
+    tmp_path: Path, load: dict[str, Any]
+) -> None:
+    with pytest.raises(InputError, match="an open loop"):
+        import_tool(_changed(tmp_path, _without_phases(**load)), backend="triton")
+
+
+def test_a_run_may_say_where_its_data_is_from(tmp_path: Path) -> None:
+    path = _changed(tmp_path, _top(metadata={"dataset": {"name": "sharegpt"}}))
+    assert only_point(import_tool(path, backend="triton")).concurrency == 8
+    path = _changed(tmp_path, _top(metadata={"aggregation_type": "confidence"}))
+    with pytest.raises(InputError, match="averages over runs"):
+        import_tool(path, backend="triton")
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -212,7 +255,15 @@ def test_the_table_says_the_same_rounded() -> None:
         for part in _PARTS:
             assert getattr(one, part) == pytest.approx(getattr(other, part), abs=6e-6)
     assert table.figures.itl_s == Distribution()
-    assert table.figures.achieved_concurrency is None
+    assert table.figures.achieved_concurrency == pytest.approx(
+        full.figures.achieved_concurrency, abs=0.001
+    )
+
+
+def test_a_wrong_concurrency_shows_in_how_many_requests_were_in_progress() -> None:
+    for given, code in ((16, "concurrency_low"), (4, "concurrency_high")):
+        point = only_point(import_tool(TABLE, backend="triton", concurrency=given))
+        assert code in {warning.code for warning in point.warnings}
 
 
 def test_the_table_asks_for_what_it_leaves_open() -> None:

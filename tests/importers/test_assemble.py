@@ -8,17 +8,24 @@ from typing import Any
 
 import pytest
 
+from autotune.decide.rule import judge_run
+from autotune.decide.verdicts import judge_answers
 from autotune.errors import AutotuneError, InputError, UsageError
 from autotune.importers import write_import
 from autotune.records.folder import load_records
+from autotune.report.content import Bullets
+from autotune.report.evidence import import_section
+from autotune.report.subject import Subject
 from tests.importers.builders import ORIGIN
 from tests.importers.tool_files import (
     SGLANG,
+    TOOLS,
     VLLM,
     changed,
     faster,
     import_tool,
     lines_of,
+    only_point,
     setting,
     write_lines,
 )
@@ -68,6 +75,29 @@ def test_an_average_lacks_what_one_of_them_lacks(tmp_path: Path) -> None:
     (point,) = import_tool(path, backend="triton", repeats="same-server").run.points
     assert point.figures is not None
     assert point.figures.ttft_s.p50 is None and point.figures.ttft_s.mean is not None
+
+
+def test_a_mean_beyond_all_numbers_is_refused(tmp_path: Path) -> None:
+    report = json.loads((TOOLS / "guidellm/concurrent.json").read_text())
+    report["benchmarks"] = report["benchmarks"][:1]
+    latency = report["benchmarks"][0]["metrics"]["request_latency"]["successful"]
+    paths = [tmp_path / "1.json", tmp_path / "2.json"]
+    for path, mean_s in zip(paths, (1e308, 1.1e308), strict=True):
+        latency["mean"] = mean_s
+        path.write_text(json.dumps(report))
+    with pytest.raises(InputError, match=r"latency_s\.mean: inf can't be measured"):
+        import_tool(*paths, repeats="same-server", name="x")
+
+
+def test_more_in_progress_than_were_asked_for_is_told_of(tmp_path: Path) -> None:
+    said = json.loads((VLLM / "enough.json").read_text())
+    in_us = {key: value * 1e3 for key, value in said.items() if key.endswith("e2el_ms")}
+    path = tmp_path / "it.json"
+    path.write_text(json.dumps(said | in_us))
+    point = only_point(import_tool(path, backend="triton"))
+    assert "concurrency_high" in {warning.code for warning in point.warnings}
+    point = only_point(import_tool(VLLM / "enough.json", backend="triton"))
+    assert "concurrency_high" not in {warning.code for warning in point.warnings}
 
 
 def test_repeats_of_nothing_is_a_mistake() -> None:
@@ -224,6 +254,13 @@ def test_a_flag_replaces_what_the_server_said_and_that_is_told() -> None:
     assert (imported.run.run.scope.tp, imported.run.run.source) == (8, "https://example.org/1")
     assert any("tp '4': replaced by 8, as asked" in each for each in imported.skipped)
     assert any("engine_version '0.5.23': replaced" in each for each in imported.skipped)
+    # Whoever reads the records or the report later learns it, but not where the files lay.
+    notes = imported.run.run.import_notes
+    assert any("not imported: " in note and "replaced by 8, as asked" in note for note in notes)
+    assert not any(str(INFO.parent) in note for note in notes)
+    judgement = judge_run(imported.run, judge_answers(imported.run))
+    subject = Subject.of(imported.run, judgement, verdicts={})
+    assert import_section(subject).blocks == (Bullets(notes),)
 
 
 def test_a_label_that_is_no_name_asks_for_one(tmp_path: Path) -> None:

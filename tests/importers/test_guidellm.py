@@ -45,11 +45,17 @@ def test_each_figure_is_the_reports_own_in_si_units(name: str) -> None:
     }
     figures = reading.figures
     assert (reading.concurrency, reading.requests_ok, reading.requests_sent) == (4, 8, 8)
-    assert figures.output_tokens_per_s == metrics["output_tokens_per_second"]["mean"]
+    output, total = (
+        metrics[key]["mean"] for key in ("output_tokens_per_second", "tokens_per_second")
+    )
+    if name == "layout_1.json":  # See the test of its rates.
+        output = 8 * metrics["output_token_count"]["mean"] / said["duration"]
+        total = output + 8 * metrics["prompt_token_count"]["mean"] / said["duration"]
+    assert figures.output_tokens_per_s == pytest.approx(output)
     assert figures.whole_run_output_tokens_per_s == figures.output_tokens_per_s
-    assert figures.total_tokens_per_s == metrics["tokens_per_second"]["mean"]
+    assert figures.total_tokens_per_s == pytest.approx(total)
     assert figures.requests_per_s == metrics["requests_per_second"]["mean"]
-    assert figures.achieved_concurrency == metrics["request_concurrency"]["mean"] / 4
+    assert reading.in_progress == metrics["request_concurrency"]["mean"]
     assert figures.window_s == said["duration"]
     assert figures.input_tokens_mean == metrics["prompt_token_count"]["mean"]
     assert figures.output_tokens_mean == 8
@@ -77,6 +83,10 @@ def test_a_report_says_model_lengths_and_its_label() -> None:
     assert [each.backend for each in readings.readings] == ["triton", "triton"]
     imported = import_tool(CONCURRENT)
     assert [point.concurrency for point in imported.run.points] == [1, 4]
+    for point, reading in zip(imported.run.points, readings.readings, strict=True):
+        assert point.figures is not None and reading.in_progress is not None
+        achieved = reading.in_progress / point.concurrency
+        assert point.figures.achieved_concurrency == pytest.approx(achieved)
     assert (imported.rows, imported.used_rows) == (2, 2)
     assert any("p99 of ttft_s" in each for each in imported.skipped)
     assert any("time_per_output_token_ms" in each for each in imported.skipped)
@@ -95,6 +105,68 @@ def test_a_window_without_its_warm_up_is_not_the_whole_run() -> None:
     said = json.loads((GUIDELLM / "warm_up.json").read_text())["benchmarks"][0]
     totals = said["metrics"]["request_totals"]
     assert point.requests_ok == totals["successful"] < 32
+
+
+@pytest.mark.parametrize(
+    ("source", "release", "own"),
+    [
+        ("layout_1.json", None, False),
+        ("layout_1.json", "later", False),
+        ("concurrent.json", "0.7.3", False),
+        ("concurrent.json", "0.7.4.dev2", True),
+        ("concurrent.json", None, True),
+        ("without_layout.json", None, True),
+    ],
+)
+def test_rates_that_leave_out_the_first_wait_are_counted_over_the_run(
+    tmp_path: Path, source: str, release: str | None, own: bool
+) -> None:
+    """Releases 0.4 to 0.7.3 divide by the time from the first token to the last."""
+
+    def of_release(report: dict[str, Any]) -> None:
+        if release is not None:
+            report["metadata"]["guidellm_version"] = release
+
+    path = _changed(tmp_path, of_release, GUIDELLM / source)
+    said = json.loads(path.read_text())["benchmarks"][1]
+    rate = said["metrics"]["output_tokens_per_second"]["successful"]["mean"]
+    (_, reading) = read(path).readings
+    expected = rate if own else 8 * 8 / said["duration"]
+    assert reading.figures.output_tokens_per_s == pytest.approx(expected)
+    assert reading.figures.whole_run_output_tokens_per_s == pytest.approx(expected)
+    total = said["metrics"]["tokens_per_second"]["successful"]["mean"]
+    assert reading.figures.total_tokens_per_s == pytest.approx(total * expected / rate)
+    assert reading.warnings == ()
+
+
+def test_the_second_layout_had_no_number_at_first(tmp_path: Path) -> None:
+    path = _changed(tmp_path, lambda report: report.pop("metadata"), GUIDELLM / "layout_1.json")
+    numbered, unnumbered = read(GUIDELLM / "layout_1.json"), read(path)
+    assert [each.figures for each in unnumbered.readings] == [
+        each.figures for each in numbered.readings
+    ]
+    assert unnumbered.facts == numbered.facts
+
+
+def test_rates_of_another_time_than_the_measured_one_are_told_of(tmp_path: Path) -> None:
+    def older(report: dict[str, Any]) -> None:
+        report["metadata"]["guidellm_version"] = "0.7.3"
+
+    path = _changed(tmp_path, older, GUIDELLM / "warm_up.json")
+    (reading,) = read(path).readings
+    assert [warning.code for warning in reading.warnings] == ["rates_of_another_time"]
+    assert reading.figures.output_tokens_per_s is not None
+    assert read(GUIDELLM / "warm_up.json").readings[0].warnings == ()
+
+
+def test_input_that_nobody_counted_is_not_none_at_all(tmp_path: Path) -> None:
+    def uncounted(report: dict[str, Any]) -> None:
+        summary = report["benchmarks"][1]["metrics"]["prompt_token_count"]["successful"]
+        summary["min"] = 0.0
+
+    figures = read(_changed(tmp_path, uncounted)).readings[1].figures
+    assert (figures.input_tokens_mean, figures.total_tokens_per_s) == (None, None)
+    assert figures.output_tokens_per_s is not None
 
 
 def test_failures_are_counted_and_judged() -> None:

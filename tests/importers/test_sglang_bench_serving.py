@@ -176,7 +176,10 @@ def test_all_at_once_needs_a_concurrency() -> None:
         import_tool(path, backend="triton")
     point = only_point(import_tool(path, backend="triton", concurrency=16))
     assert point.concurrency == 16
-    assert [warning.code for warning in point.warnings] == ["concurrency_given"]
+    assert [warning.code for warning in point.warnings] == [
+        "concurrency_given",
+        "concurrency_low",  # All were sent at once, and fewer and fewer were left.
+    ]
 
 
 def test_answers_that_came_whole_have_no_first_token() -> None:

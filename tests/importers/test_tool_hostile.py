@@ -86,6 +86,7 @@ def test_any_bytes_cut_or_changed(data: st.DataObject, source: Path) -> None:
         (setting(max_concurrency=-4), "max_concurrency: -4 isn't a whole number"),
         (setting(completed=None), "completed: isn't there"),
         (setting(request_rate="fast"), "request_rate: 'fast' isn't a number"),
+        (setting(total_output_tokens=0), "output_throughput: .* but 0 in .* is in another unit"),
         (setting(request_rate=0), "request_rate: neither a number above zero nor infinite"),
     ],
 )

@@ -65,6 +65,18 @@ def test_what_the_file_leaves_out_is_not_filled_in() -> None:
     assert figures.ttft_s.p90 is None and figures.ttft_s.p50 is not None
 
 
+def test_gaps_between_chunks_of_several_tokens_are_no_gaps_between_tokens(tmp_path: Path) -> None:
+    """As with speculative decoding: half as many gaps, each twice as long."""
+    said = read(VLLM / "enough.json")
+    gaps = {key: value * 2 for key, value in said.items() if key.endswith("_itl_ms")}
+    (tmp_path / "it.json").write_text(json.dumps(said | gaps))
+    imported = import_tool(tmp_path / "it.json", backend="triton")
+    figures = only_point(imported).figures
+    assert figures is not None
+    assert figures.itl_s == Distribution() and figures.tpot_s.mean is not None
+    assert any("itl is 2.0 times tpot: between chunks" in each for each in imported.skipped)
+
+
 def test_the_kind_of_client_is_no_backend_and_no_engine() -> None:
     """``backend`` is ``openai`` in these files, whatever answered."""
     with pytest.raises(InputError, match="doesn't say which backend was measured"):

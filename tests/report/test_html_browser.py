@@ -26,6 +26,7 @@ from autotune.report.html import render_html
 from autotune.report.html_text import line
 from autotune.report.probe_texts import probe_texts_section
 from autotune.report.several_sections import build_several
+from autotune.report.subject import Subject
 from autotune.report.write import build_report, write_report
 from tests.records.builders import make_judgement, make_run, make_verdicts
 from tests.report.browser import browser, open_page, requested
@@ -79,7 +80,8 @@ def saved_run(folder: Path, run: LoadedRun) -> Path:
 def written_run(folder: Path, run: LoadedRun) -> Path:
     """The page of a run, plots and all, as `write_report` writes it."""
     judgement, verdicts = make_judgement(run), make_verdicts(run)
-    files = write_report(RunFolder(folder), run, judgement, verdicts, environment={"a": "b"})
+    subject = Subject.of(run, judgement, verdicts=verdicts)
+    files = write_report(RunFolder(folder), subject, environment={"a": "b"})
     return next(file for file in files if file.name == "report.html")
 
 

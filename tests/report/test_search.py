@@ -176,7 +176,7 @@ def test_a_whole_report_is_written(run: RunFolder) -> None:
     loaded = load_records(run.path)
     verdicts = verdicts_of(loaded)
     judgement = judge_run(race_view(loaded, verdicts), verdicts)
-    files = write_report(run, loaded, judgement, verdicts, environment=None)
+    files = write_report(run, Subject.of(loaded, judgement, verdicts=verdicts), environment=None)
     assert (run.path / "report.md") in files and (run.path / "throughput.svg") in files
 
 

@@ -38,8 +38,8 @@ def report_of(
 
 
 def write(folder: Path, run: LoadedRun) -> list[Path]:
-    judgement, verdicts = make_judgement(run), make_verdicts(run)
-    return write_report(RunFolder(folder), run, judgement, verdicts, environment=None)
+    subject = Subject.of(run, make_judgement(run), verdicts=make_verdicts(run))
+    return write_report(RunFolder(folder), subject, environment=None)
 
 
 def row(report: str, *cells: str) -> str:
@@ -81,7 +81,7 @@ def test_an_open_judgement_names_its_blockers() -> None:
     report = report_of(run, judgement, verdicts={})
     assert "Outcome open, from 1 complete round:" in report
     assert "- one round gives no interval" in report
-    assert "Time to first token: not published in the imported table." in report
+    assert "Time to first token: no figure was imported." in report
     assert "TTFT p50" not in report
     assert "imported from https://example.org/pull/1." in report
     assert re.search(r" \| 1\.\d{3} \| 1 \|$", row(report, "1", "`grouped_mm`"))

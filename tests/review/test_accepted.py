@@ -67,7 +67,7 @@ def test_a_decision_with_inconclusive_candidates_let_in(undecided: Path, tmp_pat
     assert f"{judgement.outcome}, accepted by hand" in line
     assert "decision written, accepted by hand, in spite of: no correctness evidence" in line
     text = shown(judged)
-    assert "Accepted by hand, in spite of:" in text and f"- {judged.accepted[0]}" in text
+    assert "accepted by hand (--accept) in spite of:" in text and f"- {judged.accepted[0]}" in text
     assert "Accepted by hand (--accept-inconclusive): candidates compete whose" in text
     data = run_data(judged)
     assert (data.accepted, data.inconclusive_let_in) == (judged.accepted, True)

@@ -238,3 +238,16 @@ def test_the_sources_of_an_import_are_held_against_their_hashes(
     assert [one.code for one in wrong] == (["source_hash"] if stated else [])
     source.rename(folder.run / "source" if stated else folder.run / "other.csv")
     assert "source_missing" in [one.code for one in found(folder.check())]
+
+
+def test_a_config_that_isnt_the_one_measured_is_noted(folder: Folder) -> None:
+    folder.edit(lambda run: run.update(config_digest="0" * 64), folder.run / "run.json")
+    absent = [one for one in folder.check().findings if one.code == "config_digest"]
+    assert [(one.level, "run.toml" in one.message) for one in absent] == [("note", True)]
+    example = ROOT / "results" / "example-cpu-minimax-m2"
+    shutil.copy(example / "run.toml", folder.run)
+    other = [one for one in folder.check().findings if one.code == "config_digest"]
+    assert "isn't the config that was measured" in other[0].message
+    stated = json.loads((example / "run.json").read_text())["config_digest"]
+    folder.edit(lambda run: run.update(config_digest=stated), folder.run / "run.json")
+    assert "config_digest" not in [one.code for one in folder.check().findings]
