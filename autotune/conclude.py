@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from autotune.decide.entry import merge_entry
+from autotune.decide.entry import merge_entry, scope_identity
 from autotune.decide.schema import Judgement
 from autotune.decide.wording import INCONCLUSIVE
 from autotune.decisions.check import check_decision
@@ -35,7 +35,8 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
     """What a run came to; ``decision_files`` were written, none where it stays open.
 
     ``let_in`` says that candidates competed whose answers couldn't be judged. ``withdrawn`` is the
-    run's decision.json where an earlier look wrote one that this one doesn't write again.
+    run's decision.json where an earlier look wrote one that this one doesn't write again;
+    ``replaced`` says which other choice a shared decision file held for the same scope before.
     """
 
     run: str
@@ -46,6 +47,7 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
     accepted: tuple[str, ...]
     let_in: bool = False
     withdrawn: str | None = None
+    replaced: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -81,6 +83,7 @@ def conclude(
         if accept or (accept_inconclusive and blocker.startswith(INCONCLUSIVE))
     )
     _write_tables(folder, derived)
+    replaced = _replaced(derived, accepted=accepted, into=into)
     earlier = folder.path / DECISION_FILE
     had_one = earlier.exists()
     written = _write_decision(folder, derived, accepted=accepted, into=into)
@@ -94,6 +97,7 @@ def conclude(
         decision_files=tuple(str(file) for file in written),
         accepted=accepted if written else (),
         let_in=accept_inconclusive,
+        replaced=replaced,
         withdrawn=str(earlier) if had_one and not written else None,
     )
 
@@ -171,13 +175,34 @@ def _write_decision(
     key = derived.loaded.run.key
     files = {own: merge_entry(None, key, entry)}
     if into is not None:
-        shared = into / key.arch / key.model / f"{key.quantization}.json"
+        shared = _shared_file(into, key)
         files[shared] = merge_entry(_read_existing(shared, key), key, entry)
     # All are checked before any is written: what a server would refuse is never put in its way.
     contents = {path: _encoded(file, key, where=str(path)) for path, file in files.items()}
     for path, content in contents.items():
         write_atomically(path, content)
     return list(contents)
+
+
+def _replaced(
+    derived: Derivation, *, accepted: tuple[str, ...], into: Path | None
+) -> tuple[str, ...]:
+    """What a server was told so far for this scope, if it was another choice."""
+    entry = entry_of(derived, accepted=accepted)
+    if entry is None or into is None:
+        return ()
+    shared = _shared_file(into, derived.loaded.run.key)
+    existing = _read_existing(shared, derived.loaded.run.key)
+    own = scope_identity(entry.scope)
+    return tuple(
+        f"{shared} chose {old.choice.backend} for this scope, from run {old.evidence.run}"
+        for old in (existing.entries if existing else ())
+        if scope_identity(old.scope) == own and old.choice.backend != entry.choice.backend
+    )
+
+
+def _shared_file(into: Path, key: DecisionKey) -> Path:
+    return into / key.arch / key.model / f"{key.quantization}.json"
 
 
 def _encoded(decision: DecisionFile, key: DecisionKey, *, where: str) -> bytes:

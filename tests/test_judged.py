@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from autotune.conclude import conclude, rewrite_reports
@@ -77,3 +78,24 @@ def test_a_broken_environment_isnt_told_as_none(tmp_path: Path) -> None:
         assert "Traceback" not in ended.stderr
     (run / "environment.json").unlink()
     assert autotune("report", "run", folder=tmp_path).returncode == 0
+
+
+def test_another_choice_that_servers_were_told_so_far_is_named(tmp_path: Path) -> None:
+    put_run(tmp_path / "first", make_run(rounds=3))
+    run = make_run(rounds=3)
+    run_record = msgspec.structs.replace(
+        run.run,
+        candidates=tuple(
+            msgspec.structs.replace(each, backend=f"other_{each.backend}")
+            for each in run.run.candidates
+        ),
+    )
+    put_run(tmp_path / "second", msgspec.structs.replace(run, run=run_record))
+    first = autotune("decide", "first", "--accept", "--into", "decisions", folder=tmp_path)
+    assert first.returncode == 0 and "replaced" not in first.stdout
+    again = autotune("decide", "first", "--accept", "--into", "decisions", folder=tmp_path)
+    assert "replaced" not in again.stdout
+    second = autotune("decide", "second", "--accept", "--into", "decisions", folder=tmp_path)
+    assert second.returncode == 0
+    (line,) = (line for line in second.stdout.splitlines() if "replaced: " in line)
+    assert "for this scope, from run first" in line

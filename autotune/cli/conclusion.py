@@ -30,6 +30,8 @@ def _tell(conclusion: Conclusion) -> None:
             tell(f"  rejected: {standing.candidate}: {standing.reason}")
     for path in conclusion.decision_files:
         tell(f"decision: {path}")
+    for sentence in conclusion.replaced:
+        tell(f"  replaced: {sentence}")
     if not conclusion.decision_files:
         tell("decision: none written")
         if conclusion.withdrawn is not None:

@@ -139,7 +139,7 @@ def _notes(
     notes += wording.rounds_left_out(run.points, comparison.rounds)
     if run.run.kind == "import" and len(measured_rounds) > 1:
         notes.append(
-            "the table doesn't say whether each repeat was a fresh server start: if not, the "
+            "no record shows that each repeat was a fresh server start: if it wasn't, the "
             "intervals are too narrow"
         )
     notes += (

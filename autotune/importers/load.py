@@ -11,6 +11,7 @@ from autotune.errors import InputError, UsageError
 from autotune.importers import markdown_table
 from autotune.importers.assemble import assemble
 from autotune.importers.formats import Format, detect, named
+from autotune.importers.littles_law import told_by_littles_law
 from autotune.importers.reading import Readings
 from autotune.importers.schema import Imported, ImportOptions
 from autotune.importers.tidy_csv import import_tidy
@@ -74,10 +75,12 @@ def _complete(imported: Imported) -> Imported:
                 "can't be measured: correct the file or leave this point out"
             )
     hashes = {source.name: source.sha256 for source in imported.sources}
+    tokens = imported.run.run.workload.output_tokens
+    points = tuple(told_by_littles_law(each, output_tokens=tokens) for each in imported.run.points)
     run = msgspec.structs.replace(
         imported.run.run, source_sha256=hashes, import_notes=_import_notes(imported)
     )
-    return replace(imported, run=msgspec.structs.replace(imported.run, run=run))
+    return replace(imported, run=msgspec.structs.replace(imported.run, run=run, points=points))
 
 
 def _import_notes(imported: Imported) -> tuple[str, ...]:

@@ -95,7 +95,13 @@ def _agreement(runs: Sequence[RunShown]) -> str:
         named = "; ".join(
             f"{name} ({', '.join(run.label for run in ones)})" for name, ones in chosen.items()
         )
-        return f"The {len(runs)} runs come to different choices: {named}."
+        undecided = [run.label for run in runs if run.subject.judgement.blockers]
+        if not undecided:
+            return f"The {len(runs)} runs come to different choices: {named}."
+        return (
+            f"The {len(runs)} runs put different candidates first: {named}. Something stands "
+            f"against a decision in {', '.join(undecided)}."
+        )
     (name,) = chosen
     if name == "nobody":
         return f"None of the {len(runs)} runs can choose anybody."
@@ -173,7 +179,6 @@ def _shared(runs: Sequence[RunShown]) -> str:
         "width, experts, top-k)"
     )
     lengths = {(r.run.workload.input_tokens, r.run.workload.output_tokens) for r in runs}
-    lengths -= {(None, None)}
     if len(lengths) == 1 and None not in (pair := lengths.pop()):
         text += f"; {pair[0]} tokens in, {pair[1]} out"
     digests = {run.run.workload.digest for run in runs}

@@ -52,6 +52,8 @@ if os.fork() == 0:
         os._exit(0)
     {STAYS.strip().replace(chr(10), chr(10) + "    ")}
 os.wait()
+while not os.path.exists(sys.argv[1]):  # Whoever ends too early leaves no daemon to be found.
+    time.sleep(0.01)
 time.sleep(float(sys.argv[2]))
 """
 OWNER = """

@@ -44,6 +44,11 @@ def test_each_run_keeps_its_verdict_and_agreement_is_said_first() -> None:
         ({"choice": "eager"}, "come to different choices: grouped_mm (a); eager (b)."),
         ({"choice": None}, "come to different choices: grouped_mm (a); nobody (b)."),
         (
+            {"choice": "eager", "blockers": ("one round gives no interval",)},
+            "put different candidates first: grouped_mm (a); eager (b). Something stands against "
+            "a decision in b.",
+        ),
+        (
             {"blockers": ("one round gives no interval",)},
             "puts grouped_mm first, but something stands against a decision in b.",
         ),
