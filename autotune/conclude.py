@@ -24,7 +24,7 @@ from autotune.records.folder import (
     DECISION_FILE,
     RunFolder,
     read_environment_file,
-    read_whole,
+    read_if_there,
     write_atomically,
 )
 from autotune.report.several import RunShown, label_runs
@@ -212,12 +212,9 @@ def _encoded(decision: DecisionFile, key: DecisionKey, *, where: str) -> bytes:
 
 
 def _read_existing(path: Path, key: DecisionKey) -> DecisionFile | None:
-    try:
-        data = read_whole(path)
-    except FileNotFoundError:
+    data = read_if_there(path)
+    if data is None:
         return None
-    except OSError as error:
-        raise RunFolderError(f"{path}: can't be read: {error.strerror}") from None
     existing = decode(data, where=str(path))
     check_decision(existing, key, where=str(path))
     return existing

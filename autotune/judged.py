@@ -13,8 +13,8 @@ from autotune.decide.rule import judge_run
 from autotune.decide.schema import Judgement
 from autotune.decisions.schema import DecisionFile, Entry, decode
 from autotune.derive import Derivation, derive
-from autotune.errors import DecisionFileError, RunFolderError
-from autotune.records.folder import DECISION_FILE, read_whole
+from autotune.errors import DecisionFileError
+from autotune.records.folder import DECISION_FILE, read_if_there
 from autotune.report.subject import Subject
 
 
@@ -71,12 +71,9 @@ def read_judged(path: Path) -> Judged:
 
 
 def _own_decision(path: Path) -> DecisionFile | None:
-    try:
-        data = read_whole(path)
-    except FileNotFoundError:
+    data = read_if_there(path)
+    if data is None:
         return None
-    except OSError as error:
-        raise RunFolderError(f"{path}: can't be read: {error.strerror}") from None
     try:
         return decode(data, where=str(path))
     except DecisionFileError as error:

@@ -90,6 +90,20 @@ def read_whole(path: Path) -> bytes:
         return file.read()
 
 
+def read_if_there(path: Path) -> bytes | None:
+    """Return a file's content, ``None`` where there is no such file.
+
+    Raises:
+        RunFolderError: it is there and can't be read.
+    """
+    try:
+        return read_whole(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise RunFolderError(f"{path}: can't be read: {error.strerror or error}") from None
+
+
 def read_environment_file(path: Path) -> dict[str, Any] | None:
     """Return a run folder's environment.json, ``None`` where there is none.
 
