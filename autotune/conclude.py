@@ -4,7 +4,7 @@
 the same of the same records.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,7 +13,7 @@ from autotune.decide.entry import merge_entry, scope_identity
 from autotune.decide.schema import Judgement
 from autotune.decide.wording import INCONCLUSIVE
 from autotune.decisions.check import check_decision
-from autotune.decisions.schema import DecisionFile, DecisionKey, decode, encode
+from autotune.decisions.schema import DecisionFile, DecisionKey, Entry, decode, encode
 from autotune.derive import Derivation, derive, entry_of, measured_at
 from autotune.engines.sglang.side_effects import side_effects
 from autotune.engines.sglang.table import read_catalog
@@ -83,11 +83,17 @@ def conclude(
         if accept or (accept_inconclusive and blocker.startswith(INCONCLUSIVE))
     )
     _write_tables(folder, derived)
-    replaced = _replaced(derived, accepted=accepted, into=into)
-    earlier = folder.path / DECISION_FILE
-    had_one = earlier.exists()
-    written = _write_decision(folder, derived, accepted=accepted, into=into)
-    judged = read_judged(path) if written else Judged(path=path, derived=derived, decision=None)
+    own = folder.path / DECISION_FILE
+    entry = entry_of(derived, accepted=accepted)
+    written: list[Path] = []
+    replaced: tuple[str, ...] = ()
+    withdrawn = None
+    if entry is None:
+        withdrawn = _withdraw(own)
+        judged = Judged(path=path, derived=derived, decision=None)
+    else:
+        written, replaced = _write_decision(own, derived.loaded.run.key, entry, into=into)
+        judged = read_judged(path)
     reports = _write_report(judged)
     return Conclusion(
         run=str(path),
@@ -98,7 +104,7 @@ def conclude(
         accepted=accepted if written else (),
         let_in=accept_inconclusive,
         replaced=replaced,
-        withdrawn=str(earlier) if had_one and not written else None,
+        withdrawn=withdrawn,
     )
 
 
@@ -160,49 +166,40 @@ def _write_report(judged: Judged, to: Path | None = None) -> list[Path]:
     )
 
 
+def _withdraw(own: Path) -> str | None:
+    """Remove a decision that an earlier look wrote: it mustn't outlive its reasons."""
+    try:
+        own.unlink()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise RunFolderError(f"{own}: can't be removed: {error.strerror}") from None
+    return str(own)
+
+
 def _write_decision(
-    folder: RunFolder, derived: Derivation, *, accepted: tuple[str, ...], into: Path | None
-) -> list[Path]:
-    own = folder.path / DECISION_FILE
-    entry = entry_of(derived, accepted=accepted)
-    if entry is None:
-        # A decision that an earlier look wrote must not outlive its reasons.
-        try:
-            own.unlink(missing_ok=True)
-        except OSError as error:
-            raise RunFolderError(f"{own}: can't be removed: {error.strerror}") from None
-        return []
-    key = derived.loaded.run.key
+    own: Path, key: DecisionKey, entry: Entry, *, into: Path | None
+) -> tuple[list[Path], tuple[str, ...]]:
+    """Write an entry; return the files, and what a shared one said otherwise so far."""
     files = {own: merge_entry(None, key, entry)}
+    replaced: tuple[str, ...] = ()
     if into is not None:
-        shared = _shared_file(into, key)
-        files[shared] = merge_entry(_read_existing(shared, key), key, entry)
+        shared = into / key.arch / key.model / f"{key.quantization}.json"
+        existing = _read_existing(shared, key)
+        files[shared] = merge_entry(existing, key, entry)
+        replaced = tuple(_replaced(existing, entry, where=shared))
     # All are checked before any is written: what a server would refuse is never put in its way.
     contents = {path: _encoded(file, key, where=str(path)) for path, file in files.items()}
     for path, content in contents.items():
         write_atomically(path, content)
-    return list(contents)
+    return list(contents), replaced
 
 
-def _replaced(
-    derived: Derivation, *, accepted: tuple[str, ...], into: Path | None
-) -> tuple[str, ...]:
-    """What a server was told so far for this scope, if it was another choice."""
-    entry = entry_of(derived, accepted=accepted)
-    if entry is None or into is None:
-        return ()
-    shared = _shared_file(into, derived.loaded.run.key)
-    existing = _read_existing(shared, derived.loaded.run.key)
+def _replaced(existing: DecisionFile | None, entry: Entry, *, where: Path) -> Iterator[str]:
     own = scope_identity(entry.scope)
-    return tuple(
-        f"{shared} chose {old.choice.backend} for this scope, from run {old.evidence.run}"
-        for old in (existing.entries if existing else ())
-        if scope_identity(old.scope) == own and old.choice.backend != entry.choice.backend
-    )
-
-
-def _shared_file(into: Path, key: DecisionKey) -> Path:
-    return into / key.arch / key.model / f"{key.quantization}.json"
+    for old in existing.entries if existing else ():
+        if scope_identity(old.scope) == own and old.choice.backend != entry.choice.backend:
+            yield f"{where} chose {old.choice.backend} for this scope, from run {old.evidence.run}"
 
 
 def _encoded(decision: DecisionFile, key: DecisionKey, *, where: str) -> bytes:

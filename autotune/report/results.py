@@ -33,12 +33,12 @@ def verdict_section(subject: Subject) -> Section:
     ]
     if judgement.notes:
         blocks.append(Bullets(judgement.notes))
-    blocks += decision_blocks(subject)
+    blocks += _decision_blocks(subject)
     blocks.append(Paragraph(_setting(subject)))
     return Section("Verdict", tuple(blocks))
 
 
-def decision_blocks(subject: Subject) -> list[Block]:
+def _decision_blocks(subject: Subject) -> list[Block]:
     """What stands against a decision, or in spite of what somebody had it written."""
     blocks: list[Block] = []
     if subject.accepted:

@@ -91,16 +91,16 @@ def _agreement(runs: Sequence[RunShown]) -> str:
     chosen: dict[str, list[RunShown]] = {}
     for run in runs:
         chosen.setdefault(run.subject.judgement.choice or "nobody", []).append(run)
+    doubtful = ", ".join(run.label for run in runs if run.subject.judgement.blockers)
     if len(chosen) > 1:
         named = "; ".join(
             f"{name} ({', '.join(run.label for run in ones)})" for name, ones in chosen.items()
         )
-        undecided = [run.label for run in runs if run.subject.judgement.blockers]
-        if not undecided:
+        if not doubtful:
             return f"The {len(runs)} runs come to different choices: {named}."
         return (
             f"The {len(runs)} runs put different candidates first: {named}. Something stands "
-            f"against a decision in {', '.join(undecided)}."
+            f"against a decision in {doubtful}."
         )
     (name,) = chosen
     if name == "nobody":
@@ -110,12 +110,11 @@ def _agreement(runs: Sequence[RunShown]) -> str:
             f"Each of the {len(runs)} runs puts {name} first, but it isn't the same candidate in "
             "all of them."
         )
-    doubtful = [run.label for run in runs if run.subject.judgement.blockers]
     if not doubtful:
         return f"Each of the {len(runs)} runs chooses {name}."
     return (
         f"Each of the {len(runs)} runs puts {name} first, but something stands against a decision "
-        f"in {', '.join(doubtful)}."
+        f"in {doubtful}."
     )
 
 
@@ -156,8 +155,9 @@ def _run_row(run: RunShown) -> tuple[str, ...]:
     scope, judgement = run.run.scope, run.subject.judgement
     number = scope.device_count or "unknown number"
     imported = "imported " if run.subject.imported else ""
-    proposed = " (proposed)" if judgement.choice and judgement.blockers else ""
-    proposed = " (accepted by hand)" if run.subject.accepted else proposed
+    standing = ""
+    if judgement.choice and judgement.blockers:
+        standing = " (accepted by hand)" if run.subject.accepted else " (proposed)"
     role = f" ({judgement.baseline_role})" if judgement.baseline_role else ""
     return (
         run.label,
@@ -167,7 +167,7 @@ def _run_row(run: RunShown) -> tuple[str, ...]:
         f"{scope.engine} {scope.engine_version or '(version not recorded)'}",
         str(judgement.rounds),
         judgement.outcome,
-        f"{judgement.choice or 'nobody'}{proposed}",
+        f"{judgement.choice or 'nobody'}{standing}",
         f"{judgement.baseline or 'none'}{role}",
     )
 
