@@ -37,9 +37,10 @@ arithmetic: gate, up, activated, an expert's answer and the sum are bfloat16 som
 kernels, (2.07 + 3) r(7)^2. In few bits there is one thing more: a value that is off by d relative
 to the oracle's before its rounding is rounded to another step q with probability |d| / q, and is
 then off by q: in the mean square E|d| q, with q = sqrt(12) r_a and E|d| = 0.8 d. And where the
-block's scale is rounded too, it flips likewise, and takes its values' roundings with it. (E2M1's
-even steps below 1 make this a fifth too large for NVFP4; powers of two as scales put bfloat16
-values onto ties of E4M3, which makes it a tenth too small for MXFP4 and MXFP8.)
+block's scale is rounded too, it flips likewise, and takes its values' roundings with it. (The many
+small values of a product of Gaussians lie where E2M1's steps are even and |d| is small, which makes
+this a quarter too large for NVFP4; powers of two as scales put bfloat16 values onto ties of E4M3,
+which makes it a sixth too small for MXFP4 and MXFP8.)
 
 The limits are these expectations times a factor: `_ROOM`, `_FULL_ROOM`. Errors of a wrong kernel
 are of another order (a swapped gate and up, an ignored bias, a wrong scale: 0.3 and more), so the

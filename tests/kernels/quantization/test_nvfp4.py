@@ -106,7 +106,9 @@ def test_zeros_stay_zeros() -> None:
     assert bool(torch.isfinite(rounded).all())
     # Below half of the smallest block scale, 2^-9, there is nothing but zero either.
     x[0, :16] = 6 * 2.0**-10 * 0.99
-    assert not dequantize(quantize(x, global_scale=1.0))[0, :16].any()
+    flushed = quantize(x, global_scale=1.0)
+    assert not dequantize(flushed)[0, :16].any()
+    assert not flushed.codes[0, :8].any()
 
 
 def test_a_static_scale_that_is_too_small_saturates() -> None:
