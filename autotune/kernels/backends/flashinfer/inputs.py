@@ -120,9 +120,13 @@ def fp8_static(name: str, *, scale: float) -> Inputs:
     def quantize(values: Tensor) -> Tensor:
         return (values.float() * inverse).clamp(-E4M3_MAX, E4M3_MAX).to(torch.float8_e4m3fn)
 
-    compiled: Callable[[Tensor], Tensor] = torch.compile(quantize, dynamic=True)
+    chosen: Callable[[Tensor], Tensor] | None = None
 
     def make(hidden_states: Tensor) -> dict[str, Any]:
-        return {name: (compiled if hidden_states.is_cuda else quantize)(hidden_states)}
+        nonlocal chosen
+        if chosen is None:
+            on_gpu = hidden_states.is_cuda
+            chosen = torch.compile(quantize, dynamic=True) if on_gpu else quantize
+        return {name: chosen(hidden_states)}
 
     return make

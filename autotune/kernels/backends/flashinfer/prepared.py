@@ -40,7 +40,9 @@ class Kernel:
         found = getattr(importlib.import_module("flashinfer.fused_moe"), self.function)
         if self.constructor is None:
             return found  # type: ignore[no-any-return]
-        return found(**self.constructor).run  # type: ignore[no-any-return]
+        # Buffers made in inference mode couldn't be written to outside of it, as SGLang found.
+        with torch.inference_mode(False):
+            return found(**self.constructor).run  # type: ignore[no-any-return]
 
 
 RoutingArguments = Callable[[Batch], Arguments]
