@@ -141,7 +141,7 @@ def _wanted(experts: int, exponent: float, generator: torch.Generator) -> Tensor
 def _drawn(wanted: Tensor, tokens: int, generator: torch.Generator) -> Tensor:
     """Add Gumbel noise: the largest k are then k draws without replacement (Gumbel-top-k).
 
-    Shifted and held so that a sigmoid of them isn't flat; neither changes their order much.
+    Shifted to a mean of zero, so that a sigmoid of them isn't flat; that keeps their order.
     Source: Kool, van Hoof and Welling, "Stochastic beams and where to find them", 2019.
     """
     shape = (tokens, wanted.numel())

@@ -20,9 +20,6 @@ class DequantizedExperts:
         self._layer = layer
         self._scheme = scheme
 
-    def __len__(self) -> int:
-        return len(self._layer)
-
     def expert(self, number: int, dtype: torch.dtype) -> Expert:
         layer = self._layer
         one = slice(number, number + 1)

@@ -41,9 +41,6 @@ class Layer:
     down_bias: Tensor | None
     correction_bias: Tensor | None
 
-    def __len__(self) -> int:
-        return int(self.gate_up.shape[0])
-
     def expert(self, number: int, dtype: torch.dtype) -> Expert:
         """One expert's weights, for the oracle."""
         gate_up_bias, down_bias = self.expert_biases(number, dtype)

@@ -146,7 +146,6 @@ _ROUTING: dict[str, Callable[[dict[str, Any]], RoutingRule]] = {
     "Qwen2MoeForCausalLM": _softmax,
     "Qwen3MoeForCausalLM": _softmax,
 }
-KNOWN_ARCHITECTURES = tuple(sorted(_ROUTING))
 
 
 def _activation(sizes: dict[str, Any]) -> Activation:

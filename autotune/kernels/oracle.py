@@ -64,8 +64,6 @@ class Expert:
 class Experts(Protocol):
     """Where the oracle gets an expert's weights, one at a time: all of them may not fit."""
 
-    def __len__(self) -> int: ...
-
     def expert(self, number: int, dtype: torch.dtype) -> Expert: ...
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from autotune.kernels import entry
 from autotune.kernels.messages import Failed, Request, Response
 
 _END_S = 2.0
@@ -48,8 +49,6 @@ class WorkerProcess:
         context = _context()
         self._connection: Connection
         self._connection, theirs = context.Pipe()
-        from autotune.kernels import entry
-
         self._process: BaseProcess = context.Process(
             target=entry.serve, args=(theirs, str(log)), daemon=True
         )

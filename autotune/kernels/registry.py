@@ -1,10 +1,11 @@
 """The backends there are, by name. Importing it imports neither torch nor a kernel library."""
 
 from autotune.errors import UsageError
+from autotune.kernels.backends.flashinfer.registry import FLASHINFER_BACKENDS
 from autotune.kernels.backends.protocol import Backend
 from autotune.kernels.backends.torch_loops import TORCH_BACKENDS
 
-BACKENDS: tuple[Backend, ...] = (*TORCH_BACKENDS,)
+BACKENDS: tuple[Backend, ...] = (*TORCH_BACKENDS, *FLASHINFER_BACKENDS)
 
 
 def find_backend(name: str) -> Backend:

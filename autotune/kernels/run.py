@@ -11,7 +11,7 @@ from contextlib import ExitStack
 
 import msgspec
 
-from autotune.errors import EngineError, RunFolderError
+from autotune.errors import EngineError, RunFolderError, UsageError
 from autotune.kernels.backends.protocol import Backend, Calibration, Device, Problem
 from autotune.kernels.folder import KernelFolder
 from autotune.kernels.messages import (
@@ -115,14 +115,12 @@ class _Sweep:
         response = self._ask({_ORACLE: FindDevice(asked=asked)})[_ORACLE]
         if isinstance(response, Found):
             return response.device
-        reason = response.reason if isinstance(response, Failed) else "an unexpected answer"
-        if reason.startswith("--device"):
-            from autotune.errors import UsageError
-
-            raise UsageError(reason)
+        failed = _as_failure(response)
+        if failed.status == "unsupported":
+            raise UsageError(failed.reason)
         raise EngineError(
-            f"no process that computes can be started: {reason}: install autotune with its cpu or "
-            "gpu extra"
+            f"no process that computes can be started: {failed.reason}: install autotune with its "
+            "cpu or gpu extra"
         )
 
     def _check_folder(self, device: Device) -> None:

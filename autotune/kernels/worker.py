@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import torch
 
-from autotune.errors import AutotuneError, UsageError
+from autotune.errors import UsageError
 from autotune.kernels.backends.protocol import Call, Device, Prepared, Problem
 from autotune.kernels.compare import judge
 from autotune.kernels.device import find_device, free_bytes, measure_roof
@@ -79,8 +79,8 @@ def answer(worker: "Worker", request: Request) -> Response:
     try:
         with torch.inference_mode():
             return worker.do(request)
-    except AutotuneError as error:
-        return Failed(status="failed", reason=_line(error))
+    except UsageError as error:
+        return Failed(status="unsupported", reason=_line(error))
     except (torch.cuda.OutOfMemoryError, MemoryError) as error:
         torch.cuda.empty_cache()
         return Failed(status="oom", reason=_line(error))

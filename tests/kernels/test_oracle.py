@@ -63,9 +63,6 @@ class _BlockExperts:
     def __init__(self, block: Any) -> None:
         self._experts = block.experts
 
-    def __len__(self) -> int:
-        return int(self._experts.gate_up_proj.shape[0])
-
     def expert(self, number: int, dtype: torch.dtype) -> Expert:
         gate_up = self._experts.gate_up_proj[number].detach().to(dtype)
         down = self._experts.down_proj[number].detach().to(dtype)
@@ -174,9 +171,6 @@ def test_finds_a_block_that_swaps_gate_and_up() -> None:
 
 class _Two:
     """Two experts of one hidden value and width one: the first doubles, the second negates."""
-
-    def __len__(self) -> int:
-        return 2
 
     def expert(self, number: int, dtype: torch.dtype) -> Expert:
         one = torch.ones(1, 1, dtype=dtype)
