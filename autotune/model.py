@@ -37,13 +37,22 @@ def read_model(folder: Path) -> ModelFacts:
     Raises:
         InputError: no such folder, no config.json, not JSON, or no usable architecture name.
     """
+    return facts_from_config(read_config(folder), where=str(folder / "config.json"))
+
+
+def read_config(folder: Path) -> Any:
+    """Return the content of ``folder/config.json``, whatever it is.
+
+    Raises:
+        InputError: no such folder, no config.json, or not JSON.
+    """
     path = folder / "config.json"
     try:
         if not folder.is_dir():
             raise InputError(
                 f"{folder}: no such model folder: name a folder that holds config.json"
             )
-        data = json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(
             f"{folder}: no config.json in this model folder: name the folder of a whole checkpoint"
@@ -52,7 +61,15 @@ def read_model(folder: Path) -> ModelFacts:
         raise InputError(f"{path}: can't be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not valid JSON: {error}") from None
-    return facts_from_config(data, where=str(path))
+
+
+def language_sizes(data: dict[str, Any]) -> dict[str, Any]:
+    """Return config.json's keys with those of the language model, where it is a part of one.
+
+    Multimodal checkpoints keep the language model's sizes one level down.
+    """
+    nested = data.get("text_config")
+    return {**data, **nested} if isinstance(nested, dict) else data
 
 
 def full_dtype(name: str) -> str:
@@ -77,9 +94,7 @@ def facts_from_config(data: Any, *, where: str) -> ModelFacts:
         architecture = check_name("architecture", architectures[0])
     except UsageError as error:
         raise InputError(f"{where}: {error}") from None
-    # Multimodal checkpoints keep the language model's sizes one level down.
-    nested = data.get("text_config")
-    sizes = {**data, **nested} if isinstance(nested, dict) else data
+    sizes = language_sizes(data)
     dtype = sizes.get("dtype", sizes.get("torch_dtype"))
     return ModelFacts(
         architecture=architecture,

@@ -9,6 +9,7 @@ from autotune.cli.check import check
 from autotune.cli.decide import decide
 from autotune.cli.diff import diff
 from autotune.cli.import_ import import_table
+from autotune.cli.kernels import kernels
 from autotune.cli.list_ import list_items
 from autotune.cli.report import report
 from autotune.cli.resolve import resolve
@@ -60,3 +61,4 @@ app.command("list")(list_items)
 app.command()(show)
 app.command()(simulate)
 app.command()(check)
+app.command()(kernels)

@@ -56,21 +56,30 @@ class Geometry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order=Tr
         Raises:
             UsageError: not four whole numbers above zero, or top-k above the experts.
         """
+        sizes = cls.parse_any(text)
+        if sizes.top_k > sizes.experts:
+            raise UsageError(f"geometry {text[:80]!r}: top-k must be at most the experts")
+        return sizes
+
+    @classmethod
+    def parse_any(cls, text: str) -> Self:
+        """Do as `parse`, and let top-k be above the experts, for who tells why that can't be.
+
+        Raises:
+            UsageError: not four whole numbers above zero.
+        """
         parts = text.split(",")
         try:
             hidden_size, expert_width, experts, top_k = (int(part) for part in parts)
         except ValueError:
             raise UsageError(
-                f"geometry {text!r}: give hidden size, expert width, experts and top-k as four "
-                "whole numbers, e.g. 3072,1536,256,8"
+                f"geometry {text[:80]!r}: give hidden size, expert width, experts and top-k as "
+                "four whole numbers, e.g. 3072,1536,256,8"
             ) from None
         sizes = (hidden_size, expert_width, experts, top_k)
-        if min(sizes) < 1 or max(sizes) > 2**31 or top_k > experts:
-            raise UsageError(
-                f"geometry {text[:80]!r}: each number must be from 1 to 2**31, and top-k at most "
-                "the experts"
-            )
-        return cls(hidden_size, expert_width, experts, top_k)
+        if min(sizes) < 1 or max(sizes) > 2**31:
+            raise UsageError(f"geometry {text[:80]!r}: each number must be from 1 to 2**31")
+        return cls(*sizes)
 
     def __str__(self) -> str:
         return f"{self.hidden_size},{self.expert_width},{self.experts},{self.top_k}"

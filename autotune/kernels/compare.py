@@ -13,6 +13,8 @@ from autotune.kernels.schema import Difference, Numerics
 # A token's own error varies around the batch's: a sum over few hundred values of hidden. One that
 # is this many times beyond the tolerance was computed with another expert or not at all.
 _WORST_TOKEN = 4.0
+# No layer's output is so small. What is divided by it stays a number that JSON can say.
+_SMALLEST = 1e-30
 
 
 def difference(output: Tensor, expected: Tensor) -> Difference:
@@ -22,8 +24,8 @@ def difference(output: Tensor, expected: Tensor) -> Difference:
     """
     output, expected = output.double(), expected.double()
     error = output - expected
-    size = expected.square().mean().sqrt().clamp_min(1e-300)
-    token_sizes = expected.square().mean(dim=-1).sqrt().clamp_min(1e-300)
+    size = expected.square().mean().sqrt().clamp_min(_SMALLEST)
+    token_sizes = expected.square().mean(dim=-1).sqrt().clamp_min(_SMALLEST)
     cosine = torch.nn.functional.cosine_similarity(output.flatten(), expected.flatten(), dim=0)
     return Difference(
         relative_rms=float(error.square().mean().sqrt() / size),
@@ -44,11 +46,11 @@ def judge(
 ) -> Numerics:
     """Compare a backend's output with both oracles.
 
-    Wrong is: another shape, a value anywhere that isn't finite, a relative RMS above its
+    Wrong is: another shape or dtype, a value anywhere that isn't finite, a relative RMS above its
     tolerance, or a single token far above it.
 
     Args:
-        output: [tokens, hidden], what the backend gave.
+        output: bfloat16 [tokens, hidden], what the backend gave.
         rows: the tokens that the oracles computed.
         shape: what the output's shape must be.
         dequantized: [rows, hidden], the oracle on what the kernel holds.
@@ -76,8 +78,14 @@ def judge(
 def _broken(output: Tensor, shape: tuple[int, int]) -> str | None:
     if tuple(output.shape) != shape:
         return f"the output's shape is {tuple(output.shape)}, not {shape}"
+    if output.dtype != torch.bfloat16:
+        return f"the output is {_name(output.dtype)}, not bfloat16"
     count = int((~output.isfinite()).sum())
     return f"{count} of {output.numel()} values aren't finite" if count else None
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def _too_far(found: Difference, tolerance: float, what: str) -> str | None:

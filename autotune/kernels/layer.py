@@ -9,15 +9,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from autotune.kernels.distribution import Distribution, draw_logits
+from autotune.kernels.distribution import Distribution
+from autotune.kernels.logits import draw_logits
 from autotune.kernels.oracle import Expert
 from autotune.kernels.routing import Routing, route
 from autotune.kernels.spec import LayerSpec
 
 # The correction biases of released checkpoints differ between experts by some tenths; with less,
-# a kernel that ignores the bias would choose the same experts and not be found out.
-_BIAS_SPREAD = 0.3
-_EXPERT_BIAS_SPREAD = 0.1
+# a kernel that ignores the bias would choose the same experts and not be found out. They have
+# bounds: where two differ by 1, no sigmoid makes up for it, and one is never chosen without the
+# other.
+_BIAS_REACH = 0.3
+# With a third of it, a kernel that leaves the second bias out would pass for one of NVFP4.
+_EXPERT_BIAS_SPREAD = 0.3
 _LARGEST_WEIGHTS_AT_ONCE = 2**26
 
 
@@ -92,7 +96,8 @@ class Batch:
 def seeded_layer(spec: LayerSpec, *, seed: int, device: torch.device) -> Layer:
     """Draw a layer's weights: Gaussian, each product keeping its input's size.
 
-    The standard deviation of a weight is 1 / sqrt(number of inputs).
+    The standard deviation of a weight is 1 / sqrt(number of inputs). Correction biases lie evenly
+    between -0.3 and 0.3.
     """
     generator = torch.Generator(device).manual_seed(seed)
     sizes = spec.geometry
@@ -101,6 +106,10 @@ def seeded_layer(spec: LayerSpec, *, seed: int, device: torch.device) -> Layer:
     def spread(shape: tuple[int, ...], amount: float) -> Tensor:
         return _rounded(_gaussian(shape, amount, generator))
 
+    def even(shape: tuple[int, ...], reach: float) -> Tensor:
+        drawn = torch.rand(shape, generator=generator, device=device)
+        return _rounded((2 * drawn - 1) * reach)
+
     biased = spec.expert_bias
     return Layer(
         spec=spec,
@@ -108,7 +117,7 @@ def seeded_layer(spec: LayerSpec, *, seed: int, device: torch.device) -> Layer:
         down=_weights(experts, hidden, width, generator),
         gate_up_bias=spread((experts, 2 * width), _EXPERT_BIAS_SPREAD) if biased else None,
         down_bias=spread((experts, hidden), _EXPERT_BIAS_SPREAD) if biased else None,
-        correction_bias=spread((experts,), _BIAS_SPREAD) if spec.routing.correction_bias else None,
+        correction_bias=even((experts,), _BIAS_REACH) if spec.routing.correction_bias else None,
     )
 
 

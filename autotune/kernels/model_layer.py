@@ -4,6 +4,7 @@ Only what config.json and the architectures' published code say; an architecture
 must be told its rule with ``--routing``. No torch.
 """
 
+import reprlib
 from collections.abc import Callable
 from typing import Any
 
@@ -153,8 +154,7 @@ def _activation(sizes: dict[str, Any]) -> Activation:
     function = _ACTIVATIONS.get(name) if isinstance(name, str) else None
     if function is None:
         raise UsageError(
-            f"config.json: hidden_act {str(name)[:40]!r} isn't known: one of "
-            f"{', '.join(_ACTIVATIONS)}"
+            f"config.json: hidden_act {_said(name)} isn't known: one of {', '.join(_ACTIVATIONS)}"
         )
     return SWIGLU if function == "silu" else Activation(function=function)
 
@@ -172,7 +172,7 @@ def _flag(sizes: dict[str, Any], key: str, *, default: bool) -> bool:
     if value is None:
         return default
     if not isinstance(value, bool):
-        raise UsageError(f"config.json: {key} must be true or false, not {str(value)[:40]!r}")
+        raise UsageError(f"config.json: {key} must be true or false, not {_said(value)}")
     return value
 
 
@@ -181,7 +181,7 @@ def _count(sizes: dict[str, Any], key: str, *, default: int) -> int:
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise UsageError(f"config.json: {key} must be a whole number, not {str(value)[:40]!r}")
+        raise UsageError(f"config.json: {key} must be a whole number, not {_said(value)}")
     return value
 
 
@@ -190,5 +190,10 @@ def _number(sizes: dict[str, Any], key: str, *, default: float) -> float:
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e6:
-        raise UsageError(f"config.json: {key} must be above 0, not {str(value)[:40]!r}")
+        raise UsageError(f"config.json: {key} must be above 0, not {_said(value)}")
     return float(value)
+
+
+def _said(value: object) -> str:
+    """What a message says of a value: a few characters, of however deep a list."""
+    return reprlib.repr(value)[:40]

@@ -25,12 +25,12 @@ _TELLING_LINES = 3
 
 
 def _context() -> ForkServerContext:
-    """A server that has torch loaded, and forks a worker in milliseconds.
+    """A server that has torch and its compiler loaded, and forks a worker in milliseconds.
 
     It touches no device, so that each worker may.
     """
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["autotune.kernels.worker"])
+    context.set_forkserver_preload(["autotune.kernels.worker", "torch._inductor.compile_fx"])
     return context
 
 

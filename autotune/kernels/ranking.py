@@ -70,13 +70,15 @@ def rank(points: Sequence[KernelPoint]) -> tuple[Ranked, ...]:
         if point.status == "ok" and not point.emulated and (measured := latency(point)) is not None
     ]
     found.sort(key=lambda pair: (pair[1].latency_s, pair[0].backend))
-    return tuple(_ranked(point, measured, found[0][0]) for point, measured in found)
+    return tuple(_ranked(point, measured, *found[0]) for point, measured in found)
 
 
-def _ranked(point: KernelPoint, measured: Latency, fastest: KernelPoint) -> Ranked:
+def _ranked(
+    point: KernelPoint, measured: Latency, fastest: KernelPoint, best_measured: Latency
+) -> Ranked:
     mine, best = round_medians(point), round_medians(fastest)
     shared = sorted(mine.keys() & best.keys())
-    ratio, low, high = 1.0, None, None
+    ratio, low, high = measured.latency_s / best_measured.latency_s, None, None
     if point is not fastest and shared:
         estimate = ratio_estimate(
             [mine[r] for r in shared], [best[r] for r in shared], confidence=CONFIDENCE
@@ -117,6 +119,7 @@ def screen(run: KernelRun, points: Sequence[KernelPoint]) -> Screen:
 def _summary(
     name: str, points: Sequence[KernelPoint], ranks: dict[int, tuple[Ranked, ...]]
 ) -> BackendSummary:
+    points = sorted(points, key=lambda point: point.tokens)
     wrong = [point for point in points if point.status == "wrong"]
     right = [point for point in points if point.status == "ok"]
     ratios = [one.ratio for there in ranks.values() for one in there if one.backend == name]

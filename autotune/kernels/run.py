@@ -5,12 +5,16 @@ machine does meets all alike. A backend that fails is a row; the sweep goes on.
 """
 
 import datetime
+import os
 import random
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from pathlib import Path
 
 import msgspec
 
+from autotune.engines.base import Support
+from autotune.environment import read_environment
 from autotune.errors import EngineError, RunFolderError, UsageError
 from autotune.kernels.backends.protocol import Backend, Calibration, Device, Problem
 from autotune.kernels.folder import KernelFolder
@@ -34,6 +38,7 @@ from autotune.kernels.pool import WorkerProcess
 from autotune.kernels.registry import BACKENDS, find_backend
 from autotune.kernels.schema import Block, KernelConfig, KernelPoint, KernelRun
 from autotune.kernels.work import Work
+from autotune.records.writer import only_writer
 
 _ORACLE = "oracle"
 Tell = Callable[[str], None]
@@ -52,13 +57,15 @@ def run_kernels(
 
     Raises:
         UsageError: an unknown backend, or a device that isn't there.
-        RunFolderError: the folder holds another sweep, or can't be written.
+        RunFolderError: the folder holds something else, can't be written, or is in use.
         EngineError: no process with torch can be started.
     """
     names = config.backends or tuple(backend.name for backend in BACKENDS)
     config = msgspec.structs.replace(config, backends=names)
     backends = [find_backend(name) for name in names]
+    folder.check_own()
     with ExitStack() as stack:
+        stack.enter_context(only_writer(folder.path))
         sweep = _Sweep(config, folder, backends, tell=tell)
         stack.callback(sweep.end)
         return sweep.run(device)
@@ -90,10 +97,15 @@ class _Sweep:
         self._check_folder(device)
         unfinished = self._unfinished()
         supported = self._record_unsupported(unfinished)
-        self._tell(f"{device.name} ({device.arch}): {len(supported)} backends can run")
+        self._tell(
+            f"{device.name} ({device.arch}): {len(supported)} of {len(self._backends)} backends "
+            "can run"
+        )
+        run = KernelRun(config=self._config, device=device, started_at=_now())
+        if not supported:
+            return self._begun(run)
         oracle = self._ask({_ORACLE: BeOracle(config=self._config, problem=self._problem)})
         ready = oracle[_ORACLE]
-        run = KernelRun(config=self._config, device=device, started_at=_now())
         if isinstance(ready, Ready) and ready.calibration is not None:
             self._calibration = ready.calibration
             run = msgspec.structs.replace(
@@ -102,13 +114,20 @@ class _Sweep:
                 calibration=ready.calibration,
                 empty_call_s=ready.empty_call_s,
             )
-        if not self._folder.exists():
-            self._folder.write_run(run)
+        run = self._begun(run)
         for tokens in unfinished:
             if isinstance(ready, Failed):
                 self._record_failures(dict.fromkeys(supported, ready), tokens)
             else:
                 self._measure(supported, tokens)
+        return run
+
+    def _begun(self, run: KernelRun) -> KernelRun:
+        """Write what the run is about, unless an earlier start did; return what is there."""
+        if not self._folder.exists():
+            self._folder.write_environment(read_environment(os.environ))
+            # Last: a folder with it has the other one.
+            self._folder.write_run(run)
         return self._folder.read_run()
 
     def _find_device(self, asked: str) -> Device:
@@ -129,8 +148,9 @@ class _Sweep:
         earlier = self._folder.read_run()
         if earlier.config != self._config or earlier.device != device:
             raise RunFolderError(
-                f"{self._folder.path}: holds a layer sweep with another config or device: name "
-                "another folder with --run"
+                f"{self._folder.path}: holds another layer sweep; changed: "
+                f"{', '.join(_changed(earlier, self._config, device))}. Change them back, or name "
+                "a new folder with --run"
             )
 
     def _unfinished(self) -> list[int]:
@@ -143,9 +163,14 @@ class _Sweep:
         ]
 
     def _record_unsupported(self, unfinished: Iterable[int]) -> list[str]:
-        supported = []
+        layer, supported = self._config.layer, []
+        unroutable = layer.routing.problem(layer.geometry)
         for name, backend in self._backends.items():
-            support = backend.supports(self._problem)
+            support = (
+                backend.supports(self._problem)
+                if unroutable is None
+                else Support(False, f"no token can be routed: {unroutable}")
+            )
             if support.ok:
                 supported.append(name)
                 continue
@@ -166,6 +191,7 @@ class _Sweep:
             self._record_failures(failures | dict.fromkeys(names, whole), tokens)
             return
         responses = self._ask({name: Check(tokens=tokens, path=path) for name in names})
+        Path(path).unlink(missing_ok=True)
         checked = {n: r for n, r in responses.items() if isinstance(r, Checked)}
         failures |= {n: _as_failure(r) for n, r in responses.items() if n not in checked}
         blocks, broken = self._time(list(checked), tokens)
@@ -282,6 +308,16 @@ class _Sweep:
                 blocks=tuple(blocks),
             )
         )
+
+
+def _changed(earlier: KernelRun, config: KernelConfig, device: Device) -> list[str]:
+    """Which of a config's keys differ from an earlier one's, and whether the device does."""
+    names = [
+        field
+        for field in config.__struct_fields__
+        if getattr(config, field) != getattr(earlier.config, field)
+    ]
+    return names + (["device"] if device != earlier.device else [])
 
 
 def _as_failure(response: Response) -> Failed:

@@ -10,6 +10,7 @@ from functools import partial
 
 import torch
 from torch import Tensor
+from torch.fx.experimental import _config as symbolic_shapes
 from torch.nn import functional
 
 from autotune.kernels.activation import activate
@@ -37,18 +38,33 @@ def eager(*, compiled: bool) -> Compute:
 
     Which experts are hit is known on the host alone, so that only an expert can be compiled.
     """
-    expert = torch.compile(_one_expert, dynamic=True) if compiled else _one_expert
+    expert = _compiled(_one_expert) if compiled else _one_expert
     return partial(_eager, expert)
 
 
 def batched(*, compiled: bool) -> Compute:
     """Gather each (token, expert) pair's weights, and multiply them all at once."""
-    return torch.compile(_batched, dynamic=True) if compiled else _batched
+    return _compiled(_batched) if compiled else _batched
 
 
 def grouped(*, compiled: bool) -> Compute:
     """Sort the pairs by expert, and multiply each expert's rows with its weights in one call."""
-    return torch.compile(_grouped, dynamic=True) if compiled else _grouped
+    return _compiled(_grouped) if compiled else _grouped
+
+
+def _compiled(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Compile for any number of tokens at once, one token included.
+
+    Compilers aren't what is measured, but compiling is most of what a small sweep takes. So there
+    is no second pass for sizes other than 1, and on a CPU, where each of several processes
+    compiles little, no pool of compilers is started.
+    """
+    # A private name: where a release lacks it, compiling takes longer and no more.
+    if hasattr(symbolic_shapes, "backed_size_oblivious"):
+        symbolic_shapes.backed_size_oblivious = True
+    options = None if torch.cuda.is_available() else {"compile_threads": 1}
+    compiled: Callable[..., Tensor] = torch.compile(function, dynamic=True, options=options)
+    return compiled
 
 
 def _eager(
