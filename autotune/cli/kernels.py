@@ -64,8 +64,17 @@ def kernels(
         typer.Option(help="Only this backend; may be given several times.", show_default=False),
     ] = None,
     rounds: Annotated[
-        int, typer.Option(help="How often each backend is timed at each batch.", min=3, max=10_000)
+        int,
+        typer.Option(
+            help="How often each backend is timed at each batch, at most.", min=3, max=10_000
+        ),
     ] = 20,
+    batch_seconds: Annotated[
+        float,
+        typer.Option(
+            help="Rounds end once timing a batch took this long, but not before 5.", min=0.1
+        ),
+    ] = 8.0,
     cold_cache: Annotated[
         bool,
         typer.Option("--cold-cache", help="Empty a GPU's L2 cache before each call."),
@@ -104,6 +113,7 @@ def kernels(
         distribution=distribution,
         backends=tuple(backend or ()),
         rounds=rounds,
+        batch_s=batch_seconds,
         cold_cache=cold_cache,
         seed=seed,
     )
@@ -153,6 +163,7 @@ def _config(
     distribution: str,
     backends: tuple[str, ...],
     rounds: int,
+    batch_s: float,
     cold_cache: bool,
     seed: int,
 ) -> "KernelConfig":
@@ -187,6 +198,7 @@ def _config(
         distribution=distribution,
         backends=tuple(find_backend(name).name for name in dict.fromkeys(backends)),
         rounds=rounds,
+        batch_s=batch_s,
         cold_cache=cold_cache,
         seed=seed,
     )

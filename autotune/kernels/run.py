@@ -7,6 +7,7 @@ machine does meets all alike. A backend that fails is a row; the sweep goes on.
 import datetime
 import os
 import random
+import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
@@ -36,7 +37,7 @@ from autotune.kernels.messages import (
 )
 from autotune.kernels.pool import WorkerProcess
 from autotune.kernels.registry import BACKENDS, find_backend
-from autotune.kernels.schema import Block, KernelConfig, KernelPoint, KernelRun
+from autotune.kernels.schema import FEWEST_ROUNDS, Block, KernelConfig, KernelPoint, KernelRun
 from autotune.kernels.work import Work
 from autotune.records.writer import only_writer
 
@@ -226,11 +227,17 @@ class _Sweep:
     def _time(
         self, names: list[str], tokens: int
     ) -> tuple[dict[str, list[Block]], dict[str, Failed]]:
-        """Time blocks of the backends in turn, each round in another order."""
+        """Time blocks of the backends in turn, each round in another order.
+
+        Time that runs out ends the rounds for all alike.
+        """
+        begun = time.monotonic()
         shuffled = random.Random(f"{self._config.seed}/{tokens}")
         blocks: dict[str, list[Block]] = {name: [] for name in names}
         failures: dict[str, Failed] = {}
         for number in range(self._config.rounds):
+            if number >= FEWEST_ROUNDS and time.monotonic() - begun > self._config.batch_s:
+                break
             order = [name for name in names if name not in failures]
             shuffled.shuffle(order)
             for position, name in enumerate(order):

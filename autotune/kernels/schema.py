@@ -15,6 +15,8 @@ from autotune.kernels.work import Work
 
 SCHEMA_VERSION = 1
 DEFAULT_TOKENS = (1, 16, 64, 128)
+# An interval of fewer says little; a slow or busy machine makes no more than it has time for.
+FEWEST_ROUNDS = 5
 
 Tokens = Annotated[int, msgspec.Meta(ge=1, le=1_048_576)]
 Rounds = Annotated[int, msgspec.Meta(ge=3, le=10_000)]
@@ -34,7 +36,8 @@ class KernelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         tokens: the batches.
         distribution: how tokens spread over experts, as written.
         backends: the names that take part, in order.
-        rounds: how often each backend is timed at each batch.
+        rounds: how often each backend is timed at each batch, at most.
+        batch_s: rounds end once timing a batch took this long, but not before `FEWEST_ROUNDS`.
         block_s: about how long one block of calls lasts.
         cold_cache: whether the GPU's L2 cache is emptied before each call.
         seed: of weights and inputs.
@@ -48,6 +51,7 @@ class KernelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     distribution: str = "uniform"
     backends: tuple[str, ...] = ()
     rounds: Rounds = 20
+    batch_s: float = 8.0
     block_s: float = 0.005
     cold_cache: bool = False
     seed: Seed = 0
