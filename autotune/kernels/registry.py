@@ -3,9 +3,10 @@
 from autotune.errors import UsageError
 from autotune.kernels.backends.flashinfer.registry import FLASHINFER_BACKENDS
 from autotune.kernels.backends.protocol import Backend
+from autotune.kernels.backends.sglang.registry import SGLANG_BACKENDS
 from autotune.kernels.backends.torch_loops import TORCH_BACKENDS
 
-BACKENDS: tuple[Backend, ...] = (*TORCH_BACKENDS, *FLASHINFER_BACKENDS)
+BACKENDS: tuple[Backend, ...] = (*TORCH_BACKENDS, *FLASHINFER_BACKENDS, *SGLANG_BACKENDS)
 
 
 def find_backend(name: str) -> Backend:
