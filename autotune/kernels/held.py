@@ -12,6 +12,10 @@ from autotune.kernels.layer import Batch, Layer, split_expert
 from autotune.kernels.oracle import EXACT, Expert, Rounding, Roundings, moe_layer
 from autotune.kernels.quantization.schemes import SCHEMES
 
+# A checkpoint's maker looks at far more tokens than are run here, and a batch shall not saturate
+# where theirs wouldn't. Floating-point values lose nothing by a scale that is twice as large.
+_HEADROOM = 2.0
+
 
 class DequantizedExperts:
     """A layer's experts after quantizing and dequantizing, one at a time, for the oracle."""
@@ -73,6 +77,7 @@ def calibrate(layer: Layer, batch: Batch) -> Calibration:
     """Find the largest magnitudes that static activation scales are made of.
 
     As a checkpoint's maker does: a batch is run in full precision, and what passes is looked at.
+    Twice the largest magnitudes that were seen, for the tokens that weren't.
     """
     seen = [0.0]
 
@@ -88,4 +93,7 @@ def calibrate(layer: Layer, batch: Batch) -> Calibration:
         roundings=Roundings(activated=look),
         dtype=torch.float32,
     )
-    return Calibration(tokens_amax=float(batch.hidden_states.abs().max()), activated_amax=max(seen))
+    return Calibration(
+        tokens_amax=_HEADROOM * float(batch.hidden_states.abs().max()),
+        activated_amax=_HEADROOM * max(seen),
+    )

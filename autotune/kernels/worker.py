@@ -214,13 +214,16 @@ class Worker:
         call = self._prepared.bind(self._batch(request.tokens))
         first_call_s, output = _timed_once(call)
         expected = torch.load(request.path, weights_only=True)
+        rows, sizes = compared_rows(request.tokens), problem.spec.geometry
+        values = sizes.top_k * sizes.expert_width
         numerics = judge(
             output,
-            rows=compared_rows(request.tokens),
-            shape=(request.tokens, problem.spec.geometry.hidden_size),
+            rows=rows,
+            shape=(request.tokens, sizes.hidden_size),
             dequantized=expected["dequantized"],
             full=expected["full"],
-            limits=tolerance(problem.scheme),
+            limits=tolerance(problem.scheme, values=len(rows) * values),
+            token_limits=tolerance(problem.scheme, values=values),
         )
         self._timer = _timer(call, problem.device, cold_cache=self._config.cold_cache)
         self._calls = 0
