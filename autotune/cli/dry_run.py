@@ -5,7 +5,8 @@ from itertools import groupby
 
 from autotune.cli.output import tell
 from autotune.sweep.estimate import Estimate
-from autotune.sweep.preview import Preview, Schedule
+from autotune.sweep.preview import Preview, Schedule, ScreenPreview
+from autotune.sweep.screening import ScreenedCandidate
 
 # Of folders that can't be read, so many are named.
 _NAMED = 3
@@ -16,6 +17,7 @@ def tell_preview(plan: Preview) -> None:
     tell(f"{plan.name}: {plan.key} on {plan.device}")
     tell(f"run folder: {plan.folder}")
     _tell_schedule(plan.schedule)
+    _tell_screen(plan.screen)
     _tell_standing(plan)
     _tell_cost(plan.estimate)
     tell("\nrequests per point, beside as many warm-up requests as the concurrency:")
@@ -57,6 +59,27 @@ def _tell_search(schedule: Schedule) -> None:
         f"  {rounds}  a search: {search.companion}, and {settings} of each of "
         f"{', '.join(search.candidates)} that the sampler draws; the best of each joins the race"
     )
+
+
+def _tell_screen(screen: ScreenPreview | None) -> None:
+    """What the layer alone says of each candidate, and what follows from it."""
+    if screen is None:
+        return
+    tell(f"\nscreen: {screen.file} ({screen.scheme} on {screen.device_name}):")
+    for candidate in screen.candidates:
+        tell(f"  {candidate.candidate}: {_opinion(candidate)}")
+    for warning in screen.warnings:
+        tell(f"  warning: {warning}")
+
+
+def _opinion(candidate: ScreenedCandidate) -> str:
+    if not candidate.kernels:
+        return "not in it"
+    more = len(candidate.kernels) - _NAMED
+    kernels = ", ".join(candidate.kernels[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    if candidate.ratio is not None:
+        kernels += f", {candidate.ratio:.4g} times as long as the fastest"
+    return kernels + (", wrong" if candidate.wrong else "")
 
 
 def _tell_standing(plan: Preview) -> None:

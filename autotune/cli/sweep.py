@@ -35,6 +35,16 @@ def sweep(
             "launch nothing.",
         ),
     ] = False,
+    screen: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A layer sweep's kernels.json (autotune kernels): in the first round, likely "
+            "leaders are launched first and those that compute the layer wrong last. Counts more "
+            "than the config's screen.file.",
+            show_default=False,
+        ),
+    ] = None,
     accept_inconclusive: AcceptInconclusive = False,
     into: Into = None,
     plain: Annotated[
@@ -53,15 +63,19 @@ def sweep(
     """
     from autotune.cli.dry_run import tell_preview
     from autotune.config import read_config
+    from autotune.config.check import check_screen
     from autotune.records.folder import RunFolder
     from autotune.sweep.context import read_context
     from autotune.sweep.preview import preview
     from autotune.sweep.run import check_folder
 
     settings = read_config(config)
+    if screen is not None:
+        settings = settings.screened_by(str(screen))
+        check_screen(settings)
     folder = RunFolder(run if run is not None else Path("results") / settings.name)
     context = read_context(settings, folder)
-    check_folder(settings, folder)
+    check_folder(context.config, folder)
     plan = preview(context)
     if dry_run:
         if json:
@@ -72,11 +86,14 @@ def sweep(
         raise ConfigError(f"{config}: nothing can be launched here: {'; '.join(context.problems)}")
     if dry_run:
         return
-    for warning in plan.estimate.warnings:
+    screened = () if plan.screen is None else plan.screen.warnings
+    for warning in (*plan.estimate.warnings, *screened):
         progress(f"warning: {warning}")
     again = f"autotune sweep {shlex.quote(str(config))}"
     if run is not None:
         again += f" --run {shlex.quote(str(run))}"
+    if screen is not None:
+        again += f" --screen {shlex.quote(str(screen))}"
     _heed_sigterm()
     try:
         conclusion = _measure(

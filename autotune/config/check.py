@@ -40,6 +40,7 @@ def check_config(config: SweepConfig) -> None:
     _check_load(config.load)
     _check_decision(config)
     check_limits(config)
+    check_screen(config)
 
 
 def _check_model(model: ModelConfig) -> None:
@@ -106,6 +107,22 @@ def _check_load(load: LoadConfig) -> None:
                 f"load.requests_per_slot: {requests} requests at concurrency {concurrency} never "
                 "reach a steady state: send at least 2 per slot"
             )
+
+
+def check_screen(config: SweepConfig) -> None:
+    """Check the name of a screen's file, which the command line may have given.
+
+    Raises:
+        ConfigError: no file can be called that, or no config could hold it.
+    """
+    file = config.screen_file
+    if file is None:
+        return
+    # An argument may hold bytes that are no text; the run folder's config is a text file.
+    if not file or "\0" in file or not file.isprintable():
+        raise ConfigError(
+            f"screen.file: {file[:140]!r} can't be a file's name: name a layer sweep's kernels.json"
+        )
 
 
 def _check_decision(config: SweepConfig) -> None:

@@ -20,6 +20,7 @@ from autotune.config.schema import (
     ModelConfig,
     ParallelConfig,
     ProbeConfig,
+    ScreenConfig,
     SearchConfig,
     SweepConfig,
     TaskConfig,
@@ -81,21 +82,30 @@ def config_digest(config: SweepConfig) -> str:
     """Return the SHA-256 of the filled-in config: equal only for equal sweeps.
 
     What doesn't change what is measured isn't part of it: the budget, which says how long to go
-    on, and the place where the search's study is kept.
+    on, the place where the search's study is kept, and the one that a screen was read from.
     """
     return hashlib.sha256(msgspec.json.encode(_measured(config), order="sorted")).hexdigest()
 
 
 def changed_keys(old: SweepConfig, new: SweepConfig) -> tuple[str, ...]:
     """Name the keys in which two configs' sweeps differ, e.g. ``load.concurrency``."""
-    before, after = (_flatten(msgspec.to_builtins(_measured(one))) for one in (old, new))
+    before, after = (_flatten(_measured(one)) for one in (old, new))
     keys = sorted(before.keys() | after.keys())
     return tuple(key for key in keys if before.get(key) != after.get(key))
 
 
-def _measured(config: SweepConfig) -> SweepConfig:
+def _measured(config: SweepConfig) -> dict[str, Any]:
+    """The filled-in config as plain values, without what doesn't change what is measured."""
     search = msgspec.structs.replace(config.search, storage=None)
-    return msgspec.structs.replace(config, budget=BudgetConfig(), search=search)
+    same = msgspec.structs.replace(config, budget=BudgetConfig(), search=search)
+    measured: dict[str, Any] = msgspec.to_builtins(same)
+    if config.screen_file is None:
+        # Nothing is screened: such a sweep has the digest that it had before there were screens.
+        del measured["screen"]
+    else:
+        # The run folder keeps what the file said.
+        del measured["screen"]["file"]
+    return measured
 
 
 def _refuse_unknown_keys(data: dict[str, Any], *, text: str, where: str) -> None:
@@ -125,6 +135,7 @@ def _known_keys() -> dict[str, tuple[str, ...]]:
         "decision.limits": Limit,
         "search": SearchConfig,
         "budget": BudgetConfig,
+        "screen": ScreenConfig,
     }
     return {path: kind.__struct_fields__ for path, kind in sections.items()}
 

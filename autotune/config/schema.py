@@ -4,7 +4,7 @@ It only says what was asked. What an engine supports, and what a checkpoint hold
 later by who knows it (`autotune.engines`, `autotune.model`).
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import msgspec
 
@@ -113,6 +113,21 @@ class SearchConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     storage: str | None = None
 
 
+class ScreenConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a sweep takes from a sweep of the layer alone; ``docs/decisions.md`` explains it.
+
+    ``file`` is the layer sweep's kernels.json, relative to the working directory; without one,
+    nothing is screened. A candidate whose kernels compute the layer wrong is launched last in the
+    race's first round (``flag``), or not at all (``drop``). One whose kernels take more than
+    ``slower_than`` times as long as the fastest isn't launched either; without it, nobody is left
+    out for being slow.
+    """
+
+    file: str | None = None
+    wrong: Literal["flag", "drop"] = "flag"
+    slower_than: Annotated[float, msgspec.Meta(gt=1, le=1_000_000)] | None = None
+
+
 class BudgetConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """When to stop measuring whatever is known by then; it may be changed between two starts.
 
@@ -213,6 +228,17 @@ class SweepConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     decision: DecisionConfig = DecisionConfig()
     search: SearchConfig = SearchConfig()
     budget: BudgetConfig = BudgetConfig()
+    screen: ScreenConfig | None = None
+
+    @property
+    def screen_file(self) -> str | None:
+        """Which layer sweep's kernels.json screens the candidates, ``None`` where none does."""
+        return None if self.screen is None else self.screen.file
+
+    def screened_by(self, file: str) -> Self:
+        """Return the same sweep with this file as its screen."""
+        screen = msgspec.structs.replace(self.screen or ScreenConfig(), file=file)
+        return msgspec.structs.replace(self, screen=screen)
 
     def candidate_configs(self) -> tuple[CandidateConfig, ...]:
         """Return the candidates as given, in the config's order, names filled in."""

@@ -29,13 +29,16 @@ from autotune.model import ModelFacts, full_dtype
 from autotune.records.folder import RunFolder
 from autotune.records.schema import Candidate
 from autotune.sweep.checkpoint import Checkpoint, read_checkpoint
+from autotune.sweep.screen_file import InForce, check_layer, other_dtype, screen_in_force
+from autotune.sweep.screening import Screening
 
 
 class SweepContext(msgspec.Struct, frozen=True, kw_only=True):
     """A config with what was found out about it on this machine.
 
     ``problems`` are the reasons why nothing can be launched here, one sentence each: a plan can
-    be made all the same.
+    be made all the same. ``screening`` is what a sweep of the layer alone says of the candidates,
+    ``None`` where there is none.
     """
 
     config: SweepConfig
@@ -48,6 +51,7 @@ class SweepContext(msgspec.Struct, frozen=True, kw_only=True):
     key: DecisionKey
     scope: Scope
     problems: tuple[str, ...] = ()
+    screening: Screening | None = None
 
     @property
     def tokenizer_file(self) -> Path | None:
@@ -90,19 +94,28 @@ class SweepContext(msgspec.Struct, frozen=True, kw_only=True):
     def supports(self, candidate: Candidate) -> Support:
         """Whether a launch of ``candidate`` is worth a try."""
         target = Target(device=self.device, arch=self.key.arch, model=self.model)
-        return self.engine.supports(candidate, config=self.config, target=target)
+        support = self.engine.supports(candidate, config=self.config, target=target)
+        if support.ok and self.screening is not None:
+            left_out = self.screening.left_out(candidate)
+            return support if left_out is None else Support(False, f"screen: {left_out}")
+        return support
 
 
 def read_context(config: SweepConfig, folder: RunFolder) -> SweepContext:
     """Find out what a sweep needs to know; nothing is launched or written.
 
     What keeps a sweep from running on this machine, though not from being planned, is listed in
-    the context's ``problems``.
+    the context's ``problems``. The context's config names the run folder's own screen, where the
+    sweep was begun with one.
 
     Raises:
-        ConfigError: an unknown engine or backend, or an arch that can't be told.
-        InputError: the checkpoint can't be used.
+        ConfigError: an unknown engine or backend, an arch that can't be told, or a screen of
+            another layer.
+        InputError: the checkpoint or the screen can't be used.
+        RunFolderError: the sweep was begun with another screen.
     """
+    screen = screen_in_force(config, folder)
+    config = screen.config
     engine = find_engine(config.engine.name)
     _check_backends(config, engine)
     checkpoint = read_checkpoint(config.model)
@@ -117,7 +130,7 @@ def read_context(config: SweepConfig, folder: RunFolder) -> SweepContext:
             f"{engine.name} isn't installed in this Python environment: install it, e.g. pip "
             f"install {engine.name}"
         )
-    return SweepContext(
+    context = SweepContext(
         config=config,
         folder=folder,
         engine=engine,
@@ -139,6 +152,27 @@ def read_context(config: SweepConfig, folder: RunFolder) -> SweepContext:
         ),
         problems=tuple(problem for problem in problems if problem is not None),
     )
+    return context if screen.screen is None else _screened(context, screen)
+
+
+def _screened(context: SweepContext, found: InForce) -> SweepContext:
+    """Return the context with what a layer sweep says of its candidates."""
+    assert found.screen is not None
+    check_layer(found, key=context.key, scope=context.scope, checkpoint=context.checkpoint.folder)
+    notes = (*found.notes, *other_dtype(found.screen, context.scope))
+    screening = Screening(config=context.config, screen=found.screen, notes=notes)
+    able = [one.name for one in context.config.candidate_list() if context.supports(one).ok]
+    screened = msgspec.structs.replace(context, screening=screening)
+    left = [one.name for one in context.config.candidate_list() if screened.supports(one).ok]
+    if len(left) < 2 <= len(able):
+        # Whoever is alone wins: that would be the layer's word and nobody's measurement.
+        who = f"only {left[0]}" if left else "nobody"
+        problem = (
+            f"the screen leaves {who} to launch, and a layer alone never decides: set "
+            'screen.wrong = "flag", raise screen.slower_than, or list more candidates'
+        )
+        return msgspec.structs.replace(screened, problems=(*context.problems, problem))
+    return screened
 
 
 def _check_backends(config: SweepConfig, engine: Engine) -> None:

@@ -10,12 +10,14 @@ from autotune.decide.verdicts import judge_answers
 from autotune.probe.ask import fillers_in_load, probes_in_load
 from autotune.records.folder import load_records
 from autotune.records.schema import Candidate
+from autotune.report.text import one_line
 from autotune.sweep.context import SweepContext
 from autotune.sweep.earlier import find_earlier
 from autotune.sweep.estimate import Estimate, Progress, estimate
 from autotune.sweep.pace import progress_of
 from autotune.sweep.plan import PlannedLaunch, first_launch, plan_round
 from autotune.sweep.race import Stop
+from autotune.sweep.screening import ScreenedCandidate, Screening
 
 # Shown in commands: the real port is any free one, drawn at each launch.
 EXAMPLE_PORT = 30000
@@ -91,10 +93,26 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     over: str | None = None
 
 
+class ScreenPreview(msgspec.Struct, frozen=True, kw_only=True):
+    """What a sweep of the layer alone says of the candidates, and where that was read.
+
+    In the run folder it is ``screen.json``. ``warnings`` say what follows from it.
+    """
+
+    file: str
+    scheme: str
+    device_name: str
+    wrong: str
+    slower_than: float | None
+    candidates: tuple[ScreenedCandidate, ...]
+    warnings: tuple[str, ...]
+
+
 class Preview(msgspec.Struct, frozen=True, kw_only=True):
     """A sweep before it starts, or before it goes on (``standing``).
 
-    ``problems`` say why nothing can be launched on this machine.
+    ``screen`` is there where the candidates are screened. ``problems`` say why nothing can be
+    launched on this machine.
     """
 
     name: str
@@ -107,6 +125,7 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
     requests: tuple[PointRequests, ...]
     shared_environment: dict[str, str]
     commands: tuple[CandidateCommand, ...]
+    screen: ScreenPreview | None = None
     problems: tuple[str, ...] = ()
 
 
@@ -125,7 +144,7 @@ def preview(context: SweepContext) -> Preview:
         key=str(context.key),
         device=f"{device} ({context.device})",
         folder=str(context.folder.path),
-        schedule=schedule_of(config),
+        schedule=schedule_of(config, context.screening),
         standing=None if progress is None else _standing(progress, config.reference),
         estimate=estimate(
             config,
@@ -144,19 +163,20 @@ def preview(context: SweepContext) -> Preview:
         ),
         shared_environment=shared,
         commands=commands,
+        screen=None if context.screening is None else _screen(context.screening),
         problems=context.problems,
     )
 
 
-def schedule_of(config: SweepConfig) -> Schedule:
-    """Return the order of a sweep's launches, as far as the config alone says it."""
+def schedule_of(config: SweepConfig, screening: Screening | None = None) -> Schedule:
+    """Return the order of a sweep's launches, as far as the config and its screen say it."""
     candidates, rule = config.candidate_list(), config.rule()
     first = config.search_rounds + 1
     certain = config.search_rounds + rule.needed_rounds
     last = config.search_rounds + rule.max_rounds
     planned = [first_launch(config)]
     for number in range(first, min(certain, last) + 1):
-        planned += plan_round(config, number, candidates)
+        planned += plan_round(config, number, candidates, screening=screening)
     tuned = tuple(
         given.name or given.backend for given in config.candidate_configs() if given.tunables
     )
@@ -192,6 +212,20 @@ def _standing(progress: Progress, reference: str) -> Standing:
     if isinstance(step, Stop):
         return Standing(round=None, over=step.reason)
     return Standing(round=step.number, names=step.names, resting=step.resting)
+
+
+def _screen(screening: Screening) -> ScreenPreview:
+    asked, screen = screening.config.screen, screening.screen
+    assert asked is not None and asked.file is not None
+    return ScreenPreview(
+        file=asked.file,
+        scheme=screen.scheme,
+        device_name=one_line(screen.device_name),
+        wrong=asked.wrong,
+        slower_than=asked.slower_than,
+        candidates=screening.candidates(),
+        warnings=screening.warnings(),
+    )
 
 
 def _scheduled(planned: PlannedLaunch) -> ScheduledLaunch:

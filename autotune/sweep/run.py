@@ -42,6 +42,7 @@ from autotune.sweep.progress import (
     Tell,
 )
 from autotune.sweep.race import Stop, over_budget
+from autotune.sweep.screen_file import check_begun, check_copy, write_copy
 from autotune.sweep.workloads import check_prompts, describe_workload
 
 
@@ -119,7 +120,9 @@ class _Sweep:
                 number = step.number
                 self._tell_resting(number, step.resting)
                 racers = [one for one in progress.race.run.candidates if one.name in step.names]
-            planned = plan_round(self._context.config, number, racers)
+            planned = plan_round(
+                self._context.config, number, racers, screening=self._context.screening
+            )
             within_budget = await self._make(planned, left=self._left(progress))
         loaded = load_records(self._context.folder.path)
         self._study.catch_up(loaded, judge_answers(loaded))
@@ -195,6 +198,10 @@ class _Sweep:
 def check_folder(config: SweepConfig, folder: RunFolder) -> None:
     """Check that the folder is new or holds this very sweep. Writes nothing.
 
+    Args:
+        config: with the screen that is in force, as `read_context` found it.
+        folder: where the sweep is to be.
+
     Raises:
         RunFolderError: it holds a sweep of another config (the changed keys are named), an
             import, or files that are no run.
@@ -217,7 +224,10 @@ def check_folder(config: SweepConfig, folder: RunFolder) -> None:
         raise RunFolderError(
             f"{folder.path}: holds an imported table: name a new folder with --run"
         )
-    if run.config_digest != config_digest(config):
+    differs = run.config_digest != config_digest(config)
+    if differs or config.screen_file is not None:
+        check_begun(config, folder)
+    if differs:
         before = read_config(folder.path / CONFIG_FILE)
         raise RunFolderError(
             f"{folder.path}: holds a sweep of another config; changed: "
@@ -228,9 +238,11 @@ def check_folder(config: SweepConfig, folder: RunFolder) -> None:
 
 def _begin(context: SweepContext) -> RunRecord:
     """Write what the run is about, unless an earlier start did."""
-    config, folder = context.config, context.folder
+    config, folder, screening = context.config, context.folder, context.screening
     check_folder(config, folder)
     if folder.exists():
+        if screening is not None:
+            check_copy(screening.screen, folder, named=str(config.screen_file))
         return folder.read_run()
     record = RunRecord(
         kind="sweep",
@@ -256,7 +268,9 @@ def _begin(context: SweepContext) -> RunRecord:
         folder.path / ENVIRONMENT_FILE, msgspec.json.format(environment, indent=2) + b"\n"
     )
     write_atomically(folder.path / CONFIG_FILE, dump_config(config).encode())
-    # Last: a folder with run.json has the other two.
+    if screening is not None:
+        write_copy(screening.screen, folder)
+    # Last: a folder with run.json has the others.
     folder.write_run(record)
     return record
 
