@@ -74,7 +74,7 @@ def kernels(
         typer.Option(
             help="Rounds end once timing a batch took this long, but not before 5.", min=0.1
         ),
-    ] = 8.0,
+    ] = 5.0,
     cold_cache: Annotated[
         bool,
         typer.Option("--cold-cache", help="Empty a GPU's L2 cache before each call."),

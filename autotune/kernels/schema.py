@@ -51,7 +51,7 @@ class KernelConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     distribution: str = "uniform"
     backends: tuple[str, ...] = ()
     rounds: Rounds = 20
-    batch_s: float = 8.0
+    batch_s: float = 5.0
     block_s: float = 0.005
     cold_cache: bool = False
     seed: Seed = 0

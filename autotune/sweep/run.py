@@ -4,9 +4,7 @@ It measures and records. What the records mean is said afterwards (`autotune.con
 folder alone.
 """
 
-import fcntl
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import msgspec
 
@@ -23,6 +21,7 @@ from autotune.records.folder import (
     write_atomically,
 )
 from autotune.records.schema import RunRecord
+from autotune.records.writer import only_writer
 from autotune.search.study import RunStudy, open_study
 from autotune.sweep.context import SweepContext
 from autotune.sweep.earlier import Timing
@@ -63,7 +62,7 @@ async def run_sweep(
         UsageError: the study's database can't be used.
     """
     folder = context.folder
-    with _only_writer(folder):
+    with only_writer(folder.path):
         check_prompts(context)
         run = _begin(context)
 
@@ -273,25 +272,3 @@ def _begin(context: SweepContext) -> RunRecord:
     # Last: a folder with run.json has the others.
     folder.write_run(record)
     return record
-
-
-@contextmanager
-def _only_writer(folder: RunFolder) -> Iterator[None]:
-    """Hold the folder's lock, which the system lets go of however we end."""
-    path = folder.path / ".lock"
-    try:
-        folder.path.mkdir(parents=True, exist_ok=True)
-        file = path.open("w")
-    except OSError as error:
-        raise RunFolderError(
-            f"{folder.path}: can't be written ({error.strerror}): name another folder with --run"
-        ) from None
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RunFolderError(
-                f"{folder.path}: another sweep is writing here: wait for it, or name another "
-                "folder with --run"
-            ) from None
-        yield
