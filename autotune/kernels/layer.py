@@ -4,7 +4,7 @@ Weights are what a checkpoint would hold (bfloat16); how a kernel holds them is 
 affair. The same seed gives the same layer on the same kind of device.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -44,6 +44,10 @@ class Layer:
     gate_up_bias: Tensor | None
     down_bias: Tensor | None
     correction_bias: Tensor | None
+
+    def without_weights(self) -> "Layer":
+        """The same layer for who only makes batches of it: no projection takes memory."""
+        return replace(self, gate_up=self.gate_up.new_empty(0), down=self.down.new_empty(0))
 
     def expert(self, number: int, dtype: torch.dtype) -> Expert:
         """One expert's weights, for the oracle."""

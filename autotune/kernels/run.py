@@ -205,7 +205,11 @@ class _Sweep:
 
     def _prepare_missing(self, supported: list[str]) -> tuple[list[str], dict[str, Failed]]:
         """Give each backend without a living worker one; return who is ready, and who isn't."""
-        missing = [name for name in supported if name not in self._workers]
+        # Where not all find room, those that only emulate are left out.
+        missing = sorted(
+            (name for name in supported if name not in self._workers),
+            key=lambda name: self._backends[name].emulates(self._config.scheme),
+        )
         if missing:
             self._tell(f"preparing {', '.join(missing)}")
         responses = self._ask(

@@ -148,6 +148,10 @@ class Worker:
         self._backend = request.backend
         backend = find_backend(request.backend)
         self._prepared = backend.prepare(self._layer, request.problem, request.calibration)
+        # The kernel has its own form of the weights, and the other backends need room beside it.
+        self._layer = self._layer.without_weights()
+        if request.problem.device.kind == "cuda":
+            torch.cuda.empty_cache()
         return Ready()
 
     def _make(self, config: KernelConfig, problem: Problem) -> None:
